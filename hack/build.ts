@@ -1,6 +1,7 @@
 /**
- * Bundles src to dist: `node dist/main.js` needs only the packages with native code, which are copied to dist/node_modules, and
- * package.json. Loading one file instead of 700 halves the start time. Types are checked by make verify.
+ * Bundles src to dist. Apart from the bundle, `node dist/main.js` needs only package.json and the packages with native code,
+ * which are copied to dist/node_modules. Loading one file instead of 700 halves the start time. The build checks no types: make
+ * verify does.
  *
  * Usage: node hack/build.ts
  */
@@ -9,7 +10,7 @@ import { cp, readFile, readdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
 const root = join(import.meta.dirname, '..');
-/** Packages that load native code by path. `node-addon-api`, on which bcrypt depends, only compiles it. */
+/** Packages that load native code by path. `node-addon-api`, on which bcrypt depends, is needed only to compile it. */
 const nativePackages = ['bcrypt', 'node-gyp-build', '@node-rs/argon2'];
 
 const shared = {
@@ -34,10 +35,11 @@ export async function build(folder = join(root, 'dist')): Promise<void> {
     target: 'node24',
     external: nativePackages,
     metafile: true,
-    // Packages in CommonJS call it for modules of Node.js.
+    // CommonJS packages call `require` for modules of Node.js.
     banner: { js: "import { createRequire } from 'node:module'; const require = createRequire(import.meta.url);" },
   });
-  // Next to the file that reads it (src/docs/explorer/modules.ts).
+  // src/docs/explorer/modules.ts, which is in the bundle above, reads this file from the folder `browser` beside that
+  // bundle.
   await bundle({
     ...shared,
     entryPoints: ['src/docs/explorer/browser/main.ts'],

@@ -1,7 +1,7 @@
 /**
- * Generates the chart's CRD templates from manifests/crds, their single source. Each is the same text inside a
- * condition on the value that installs CRDs. The labels of the release are added, and the annotation that keeps CRDs on
- * `helm uninstall`.
+ * Generates the chart's CRD templates from manifests/crds, their single source. Each template wraps the text of a CRD
+ * in a condition on the value that installs CRDs. It adds the labels of the release, and the annotation that keeps CRDs
+ * on `helm uninstall`.
  *
  * Usage: node hack/update-crds.ts [--check]. With --check it writes nothing, and exits with 1 if a file is not up to
  * date.

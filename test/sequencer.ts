@@ -77,6 +77,6 @@ export default class Sequencer {
   }
 
   cacheResults(): void {
-    // Nothing.
+    // The order does not depend on earlier results.
   }
 }

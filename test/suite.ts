@@ -50,7 +50,7 @@ export async function runSuite(
       '--disable-warning=ExperimentalWarning',
       ...nodeOptions,
       'node_modules/jest/bin/jest.js',
-      // For the reporter; jest itself writes this file only with --json.
+      // The reporter writes this file. jest itself would write it only with --json.
       `--outputFile=${file}`,
       `--reporters=${join(import.meta.dirname, 'reporter.ts')}`,
       ...options,

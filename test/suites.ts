@@ -1,8 +1,8 @@
 /**
- * `node test/suites.ts [unit] [conformance] [conformance/log-store] [integration]` runs the named suites, all by default. Two halves of
- * integration and the others run in parallel, since none keeps two cores busy. It prints the failures, then for each suite its time against
- * its budget and its CPU time, then the number of tests. A hanging suite is killed; one that takes 1.2 times its budget fails. Exit codes:
- * 0 all passed, 1 a failure, 2 wrong command line.
+ * `node test/suites.ts [unit] [conformance] [conformance/log-store] [integration]` runs the named suites, all by default. The two halves of
+ * the integration suite and the other suites run in parallel, since none of them keeps two cores busy. The script prints the failures, then
+ * the duration, budget and CPU time of each suite, then the number of tests. A hanging suite is killed; a suite that takes 1.2 times its
+ * budget fails. Exit codes: 0 if all tests passed, 1 after a failure, 2 for a wrong command line.
  */
 import { existsSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
@@ -11,11 +11,12 @@ import { runSuite, type Outcome, type Suite } from './suite.ts';
 
 interface Budgeted extends Omit<Suite, 'limit'> {
   /**
-   * Seconds in parallel with the other lanes on two cores, with warm caches of downloads and builds. Measured on an idle machine on
-   * 2026-11-23: integration 422 and 517, log-store 676, unit 143, conformance 165. A busy machine takes up to half as long again.
+   * Expected seconds in parallel with the other lanes on two cores, with warm caches of downloads and builds. The halves of the
+   * integration suite took 422 s and 517 s on an idle machine on 2026-11-23, log-store took 676 s, unit 143 s and conformance 165
+   * s. A busy machine takes up to half as long again.
    */
   readonly budget: number;
-  /** The suites of a lane run sequentially, the lanes in parallel. */
+  /** The suites of a lane run sequentially. The lanes run in parallel. */
   readonly lane: 'first' | 'second' | 'third';
 }
 
@@ -45,9 +46,9 @@ const suites: readonly Budgeted[] = [
     budget: 900,
     options: ['--runInBand', testTimeout],
   })),
-  // Sequentially, since each real server needs much memory.
+  // The suites run sequentially, since each real server needs much memory.
   { name: 'conformance/log-store', lane: 'third', budget: 1_000, options: ['--runInBand', testTimeout] },
-  // All cores: by default jest leaves one out, and would run sequentially on two.
+  // Uses all cores: by default, jest leaves one core out, and would run sequentially on two cores.
   {
     name: 'unit',
     lane: 'first',
@@ -96,7 +97,7 @@ async function runLane(lane: readonly Budgeted[]): Promise<Finished[]> {
 }
 
 const started = performance.now();
-// Build once for the servers of both parts.
+// Builds the server once for the servers of both parts.
 if (chosen.some(({ name }) => name === 'integration')) {
   await buildOnce();
   process.env[builtVariable] = 'true';

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 
 /**
  * Returns a number that is chosen once for a state folder, such as a port or the address block. `<folder>/chosen.json` keeps it for the
- * next start; `choose` gets the number kept before and may replace it.
+ * next start; `choose` receives the stored number and may replace it.
  */
 export async function chooseOnce(
   folder: string,

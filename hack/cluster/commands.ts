@@ -8,7 +8,10 @@ import { findAll } from './processes.ts';
 import { programs } from './programs.ts';
 import { seconds } from './progress.ts';
 
-/** Writes `<dir>/kubeconfig` for the local cluster, which it starts, or with CLUSTER=current for the current context of kubectl. */
+/**
+ * Starts the local cluster and writes `<dir>/kubeconfig` for it. With CLUSTER=current, writes the kubeconfig for the current
+ * context of kubectl instead.
+ */
 export async function clusterUp(dir: string): Promise<{ readonly kubeconfig: string }> {
   const startedAt = performance.now();
   if (usesCurrent()) {

@@ -16,9 +16,9 @@ import { programs } from './programs.ts';
 import { until } from './until.ts';
 
 export interface ControlPlaneOptions {
-  /** Folder for all of its state. Each control plane needs its own. */
+  /** Folder for the whole state of the control plane. Each control plane needs a dedicated folder. */
   readonly dir: string;
-  /** Number of nodes. Default: the nodes that it has, and three in a new cluster. */
+  /** Number of nodes. Default: the current number, or three in a new cluster. */
   readonly nodes?: number | undefined;
   /** Leaves nodes and pods as they are and does not run kwok, for a caller that put etcd's data into `dir`. */
   readonly withoutKwok?: boolean;
@@ -86,7 +86,7 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
         processes.push(await ensure(dir, 'kwok', [paths.kwok, ...flags]));
         await setNodes(kube, block, options.nodes, check);
       }
-      // kube-controller-manager creates it last in a new cluster, and pods need it.
+      // Pods need this ServiceAccount, which kube-controller-manager creates last in a new cluster.
       await waitForObject(kube, '/api/v1/namespaces/default/serviceaccounts/default', check);
       return { dir, kubeconfig, server, address: block.address, processes, stop: () => stopControlPlane(dir) };
     } finally {

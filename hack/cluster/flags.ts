@@ -65,7 +65,7 @@ export const controllerManagerFlags = (pki: string, kubeconfig: string): string[
 export const kwokFlags = (stages: string, block: Block): string[] => [
   `--config=${stages}`,
   '--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake',
-  // Without leases a restarted kwok manages the nodes at once; otherwise it waits until the old leases expire.
+  // Without leases, a restarted kwok manages the nodes at once. With leases, kwok would wait until the old ones expire.
   '--node-lease-duration-seconds=0',
   `--cidr=${block.pods}`,
   `--node-ip=${block.address}`,

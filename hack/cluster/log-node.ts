@@ -30,7 +30,7 @@ const annotation = 'kwok.x-k8s.io/node';
 /** Returns a line of a log file as a container runtime writes it (CRI); `time` is in RFC 3339. */
 export const logLine = (time: string, log: string): string => `${time} stdout F ${log}\n`;
 
-/** Starts a log node. Restarts one of the same name that is running. */
+/** Starts a log node. Restarts a running log node of the same name. */
 export async function startLogNode(options: LogNodeOptions): Promise<Running> {
   const { dir, kube, kubeconfig, address, name, files } = options;
   const folder = join(dir, name);

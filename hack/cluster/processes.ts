@@ -67,8 +67,8 @@ export interface Started extends Running {
 }
 
 /**
- * Starts `command` in its own session, so that Ctrl-C at the terminal does not reach it. `mode` determines whether its log is overwritten (w)
- * or appended to (a).
+ * Starts `command` in its own session, so that Ctrl-C at the terminal does not reach it. `mode` determines whether the log of the process is
+ * overwritten (w) or appended to (a).
  */
 export async function start(folder: string, name: string, command: Command, mode: 'w' | 'a' = 'w'): Promise<Started> {
   await mkdir(join(folder, 'processes'), { recursive: true, mode: 0o700 });

@@ -77,7 +77,7 @@ const executable = (path: string): Promise<boolean> =>
     () => false,
   );
 
-/** Fetches or builds the programs that the cache lacks. The caller holds its lock. */
+/** Fetches or builds the programs that the cache lacks. The caller must hold the lock of the cache. */
 async function obtain(cache: string, names: readonly Program[]): Promise<void> {
   await mkdir(cache, { recursive: true });
   const missing = async (): Promise<Program[]> => {

@@ -1,4 +1,6 @@
-/** make kubeconfig: writes a kubeconfig with which kubectl reaches the server of make run as its admin. The server issues it. */
+/**
+ * make kubeconfig: writes a kubeconfig, issued by the server of make run, with which kubectl reaches that server as its admin.
+ */
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parseEnv } from 'node:util';

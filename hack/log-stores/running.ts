@@ -17,7 +17,7 @@ export interface StoreProcess {
   readonly command: readonly string[];
   readonly cwd: string;
   readonly env?: Readonly<Record<string, string>>;
-  /** Id of the user and group that it runs as; by default those of this process. */
+  /** Id of the user and group that the store runs as. Default: those of this process. */
   readonly id?: number | undefined;
   /** Path that returns 200 once the store accepts requests. */
   readonly readyPath: string;

@@ -4,7 +4,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 interface Kill {
   /** Path of the test file. */
   readonly file: string;
-  /** Test that failed in it, or how the process ended. */
+  /** Test that failed in the file, or how the process ended. */
   readonly by: string;
   /** SHA-256 of the test file. */
   readonly digest: string;

@@ -54,7 +54,7 @@ export async function tryFile({ file, sources, mutants, report, failed, loaded }
         report(message.id, { by: message.by, milliseconds: message.milliseconds });
       } else if (message.type === 'unclean') {
         isUnclean = true;
-        // If the test fails without the mutant in a new process too, it proves nothing about the mutant.
+        // A test that also fails without the mutant in a new process proves nothing about the mutant.
         if (unclean.has(message.id)) rest.delete(message.id);
         unclean.add(message.id);
       }

@@ -11,7 +11,7 @@ const term = (source: string, instead: string): Term => ({
 
 export const glossary: readonly Term[] = [
   term('answer(?:s|ed|ing)?', '“response”, “respond” or “reply”'),
-  // Pages and programs ask users.
+  // Some uses are correct: pages and programs ask users.
   term('ask(?:s|ed|ing)?(?! (?:for|to|again|the user|users)\\b)|asked for', '“request”, “query” or “demand”'),
   term('questions?(?! mark)', '“request” or “query”'),
   term('judg(?:e|es|ed)', '“authenticate”, “validate”, “authorize” or “review”'),

@@ -17,7 +17,7 @@ const masked = (raw: string): string =>
     )
     .replaceAll(/^\s*(?:\/\*\*?|\*\/|\*|\/\/+|#+)(?=\s|$)|\*\/$/gm, spaces);
 
-/** Matches sentences. One ends before a capital, or with its paragraph, list item or table cell. */
+/** Matches sentences. A sentence ends before a capital letter, or with its paragraph, list item or table cell. */
 const sentences = /[^\s|](?:(?![.!?:](?:\s+[A-Z]|\s*$|\n\s)|\n\s*\n|\n\s*(?:[-*]|\d+\.)\s|\|)[^])*[.!?]?/g;
 
 const countWords = (text: string): number => text.split(/\s+/).filter((word) => /[a-z]/i.test(word)).length;

@@ -7,7 +7,7 @@ import { release } from './chart.ts';
 export interface Identity {
   /** Path of a kubeconfig that authenticates as the chart's ServiceAccount. */
   readonly kubeconfig: string;
-  /** Stops the renewal of its token. */
+  /** Stops the renewal of the token. */
   close(): void;
 }
 
@@ -16,7 +16,7 @@ const renewal = 300_000;
 
 /**
  * Creates the identity that the server has in a pod, so that the chart's RBAC applies here too. As in a pod, the token is in a file and is
- * renewed there. `kubeconfig` is the administrator's, for the same cluster as `kube`.
+ * renewed in that file. `kubeconfig` is the administrator's, for the same cluster as `kube`.
  */
 export async function serverIdentity(kube: KubeClient, kubeconfig: string, dir: string): Promise<Identity> {
   const tokenFile = join(dir, 'server.token');

@@ -31,7 +31,7 @@ export async function startOwnPod({
   await startLogNode({ ...options, dir, name: serverNode, files: { [namespace]: { [container]: log } } });
   await ensure(options.kube, `/api/v1/namespaces/${namespace}/pods`, serverPod, () => ({
     metadata: { name: serverPod },
-    // Without labels the Service does not select this pod: it already has its endpoint.
+    // Without labels the Service does not select this pod: the Service already has an endpoint for the server.
     spec: {
       nodeName: serverNode,
       automountServiceAccountToken: false,
@@ -64,7 +64,7 @@ function parse(line: string): Entry | undefined {
   }
 }
 
-/** Formats a value of a log line; of an error, only the message. */
+/** Formats a value of a log line. An error is formatted as its message. */
 function textOf(value: unknown): string {
   const { message = value } = (value ?? {}) as { readonly message?: unknown };
   const text = typeof message === 'string' ? message : JSON.stringify(message);

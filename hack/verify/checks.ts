@@ -5,7 +5,7 @@ import { goBuildFlags } from '../cluster/go-modules.ts';
 
 export interface Check {
   readonly name: string;
-  /** Returns every problem as a line for people; the check passes if there is none. */
+  /** Returns each problem as a readable line. The check passes if there are no problems. */
   run(): Promise<string[]>;
 }
 

@@ -7,7 +7,7 @@ import { descriptions } from './descriptions.ts';
 import { prose } from './prose.ts';
 
 const checks: readonly Check[] = [
-  // First, because it takes longest if node_modules/.cache does not contain the files yet.
+  // Runs first, because this check takes longest if node_modules/.cache does not contain the files yet.
   command(
     'format (make update)',
     'prettier',

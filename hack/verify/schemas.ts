@@ -54,7 +54,7 @@ export async function kubernetesSchemas(): Promise<(object: unknown) => string[]
   };
 }
 
-/** Accepts the other forms of types that have several. */
+/** Accepts numbers and strings where the API description names only one of these types. */
 function allowOtherForms(definitions: Record<string, Schema>): void {
   const numberOrString = ['number', 'string'];
   const set = (name: string, schema: Schema): void => {

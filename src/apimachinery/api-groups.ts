@@ -184,7 +184,7 @@ export function discoveryRoutes(prefix: '/apis' | '/kapis', groupVersions: reado
       {
         summary: 'List the API groups',
         description:
-          'Returns the API groups and their versions in the same form as kube-apiserver. Requires authentication, but no right.',
+          'Returns the API groups and their versions in the same form as kube-apiserver. Available to all authenticated callers.',
       },
       jsonResponse(
         apiGroupListSchema,
@@ -198,7 +198,7 @@ export function discoveryRoutes(prefix: '/apis' | '/kapis', groupVersions: reado
         `${prefix}/${members[0].group}`,
         {
           summary: 'Get an API group',
-          description: 'Returns the versions of the group. Requires authentication, but no right.',
+          description: 'Returns the versions of the group. Available to all authenticated callers.',
         },
         jsonResponse(apiGroupSchema, 'The group'),
         legacy(() => document),
@@ -216,7 +216,7 @@ export function discoveryRoutes(prefix: '/apis' | '/kapis', groupVersions: reado
         `${prefix}/${groupVersion}`,
         {
           summary: 'List the resources of an API version',
-          description: 'Returns the resources and their verbs. Requires authentication, but no right.',
+          description: 'Returns the resources and their verbs. Available to all authenticated callers.',
         },
         jsonResponse(apiResourceListSchema, 'The resources'),
         legacy(document),

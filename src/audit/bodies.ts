@@ -104,7 +104,7 @@ export class AuditBody {
       if (bytes.length > maxShown) this.discard(tooLarge);
       if (this.#problem !== undefined) return { reason: this.#problem };
       const object = JSON.parse(bytes.toString('utf8')) as unknown;
-      if (isSensitive(object)) return { reason: 'contains data that is never shown' };
+      if (isSensitive(object)) return { reason: 'contains data that is never logged' };
       // This statement is inside `try`, because redaction throws for objects that are nested too deeply.
       return { text: redactedJSON(omitManagedFields ? withoutManagedFields(object) : object) };
     } catch (error) {

@@ -109,7 +109,7 @@ export async function impersonatedUser(
   const rights = rightsFor(requested);
   if (rights.length > maxNames)
     throw badRequest(
-      `a request can impersonate at most ${maxNames} names: user, uid, groups and extra are ${rights.length}`,
+      `a request can impersonate at most ${maxNames} names; this request has ${rights.length} in user, uid, groups and extra`,
     );
   for (const { resource, name } of rights)
     if (name === '') throw badRequest(`the impersonated ${resource} include an empty name`);

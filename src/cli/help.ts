@@ -18,12 +18,12 @@ const commands: Readonly<Record<string, Command>> = {
   'check-config': {
     call: 'check-config FILE',
     description:
-      'Report all problems of a configuration file, or of the ConfigMap that contains it. The FILE - is standard input.',
+      'Report all problems in a configuration file, or in the ConfigMap that contains it. FILE can be - for standard input.',
   },
   credential: {
     call: 'credential [flags]',
     description:
-      'Print a token for kubectl, as its credential plugin. Refreshes the token, or logs in if that is not possible.',
+      'Print a token for kubectl (credential plugin). Refreshes the cached token if possible, and logs in otherwise.',
     flags: credentialFlagsTable,
   },
   'hash-password': {

@@ -47,7 +47,7 @@ const policy = z
     omitStages: z
       .array(stage)
       .optional()
-      .describe('Stages that are not recorded. Default: RequestReceived without rules, none with rules'),
+      .describe('Stages that are not recorded. Default: none if there are rules, otherwise RequestReceived'),
     omitManagedFields: z.boolean().default(false).describe('Omits metadata.managedFields of recorded objects'),
   })
   .refine(({ level: single, rules }) => single === undefined || rules === undefined, {
@@ -75,7 +75,7 @@ export const audit = z.strictObject({
     })
     .nullable()
     .prefault({})
-    .describe('Destination of events as lines of JSON. null disables it'),
+    .describe('Destination of events, one JSON object per line. null disables the destination'),
   webhook: z
     .strictObject({
       url: z
@@ -91,11 +91,11 @@ export const audit = z.strictObject({
         .min(1)
         .max(1_000_000)
         .default(10_000)
-        .describe('Maximum waiting events. Further ones are dropped and counted'),
+        .describe('Maximum events that wait for delivery. Further events are dropped and counted'),
     })
     .nullable()
     .default(null)
-    .describe('Webhook that receives events. null disables it'),
+    .describe('Webhook that receives events. null disables the webhook'),
 });
 
 export type AuditSettings = z.output<typeof audit>;

@@ -55,8 +55,8 @@ export const caCertificate = z
   .describe('The only trusted CA, in PEM format. Default: the CAs of Node.js');
 
 export const secretKeyRef = z.strictObject({
-  name: z.string().min(1).describe('Name of a Secret in the namespace of the release'),
-  key: z.string().min(1).describe('Key in its data'),
+  name: z.string().min(1).describe('Name of the Secret in the namespace of the release'),
+  key: z.string().min(1).describe('Key in the data of the Secret'),
 });
 
 /** Runs a refinement although other parts of the value are invalid, so that all problems are reported at once. */

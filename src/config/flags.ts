@@ -25,7 +25,12 @@ export class UsageError extends Error {}
 
 /** `otherwise` describes the default of a flag without a default value. */
 const options = {
-  'http-port': { type: 'string', value: 'PORT', default: '9090', help: 'port for clients, plain HTTP; off: none' },
+  'http-port': {
+    type: 'string',
+    value: 'PORT',
+    default: '9090',
+    help: 'port for clients, plain HTTP; off disables it',
+  },
   'https-port': { type: 'string', value: 'PORT', default: '9443', help: 'port for clients, HTTPS' },
   'aggregated-port': { type: 'string', value: 'PORT', default: '10250', help: 'port for kube-apiserver, HTTPS' },
   'bind-address': {

@@ -17,7 +17,7 @@ const name = z
     'must consist of lower-case letters, digits and "-", and start and end with a letter or digit',
   )
   .refine((text) => !reserved.includes(text), `must not be ${reserved.map((one) => `"${one}"`).join(' or ')}`)
-  .describe('Unique name, which links and groups contain. Never reuse it');
+  .describe('Unique name, which is part of linked identities and group names. Never reuse it for another provider');
 
 const attribute = (fallback: string) =>
   z
@@ -64,13 +64,17 @@ const ldap = z
       .describe('URL of the LDAP server: ldaps:// or ldap://, host and optional port'),
     startTLS: z.boolean().default(false).describe('Starts TLS on an ldap:// connection'),
     caCertificate,
-    bindDN: z.string().min(1).optional().describe('DN that searches for people. Default: anonymous'),
+    bindDN: z
+      .string()
+      .min(1)
+      .optional()
+      .describe('DN with which this server binds to search for users. Default: anonymous bind'),
     bindPasswordRef: secretKeyRef.optional().describe('Password of bindDN'),
     userSearch: z.strictObject({
-      base: z.string().min(1).describe('DN below which people are searched'),
+      base: z.string().min(1).describe('Base DN of the search for users'),
       filter: filter('username')
         .default('(uid={username})')
-        .describe('Filter for the entry of the person who logs in as {username}'),
+        .describe('Filter that finds the entry of the user who logs in as {username}'),
       attributes: z
         .strictObject({
           subject: attribute('entryUUID').describe(
@@ -84,17 +88,17 @@ const ldap = z
     }),
     groupSearch: z
       .strictObject({
-        base: z.string().min(1).describe('DN below which groups are searched'),
+        base: z.string().min(1).describe('Base DN of the search for groups'),
         filter: filter('dn', 'username')
           .default('(member={dn})')
           .describe(
-            'Filter for the groups of a person. {dn} is the DN of the entry, {username} the value of its username attribute',
+            'Filter that finds the groups of a user. {dn} is the DN of the entry, {username} the value of its username attribute',
           ),
         attribute: attribute('cn').describe('Attribute for the group name. The group becomes <provider>:<group>'),
       })
       .optional()
-      .describe('How the groups of a person are searched. Default: no groups'),
-    timeout: duration('5s', '1s', '30s').describe('Timeout of a whole login'),
+      .describe('Search for the groups of a user. Default: no groups'),
+    timeout: duration('5s', '1s', '30s').describe('Timeout of a login, including all its searches'),
   })
   .refine(({ bindDN, bindPasswordRef }) => (bindDN === undefined) === (bindPasswordRef === undefined), {
     ...anyObject,
@@ -153,7 +157,7 @@ const shared = {
 const ofType = <const Type extends string, Section extends z.ZodRawShape>(type: Type, section: Section) =>
   z.strictObject({
     ...shared,
-    type: z.literal(type).describe('Type of the provider, which selects the section'),
+    type: z.literal(type).describe('Type of the provider. LDAP requires the section ldap, OIDC the section oidc'),
     ...section,
   });
 

@@ -5,7 +5,7 @@ import { isHTTPURL } from './https-url.ts';
 
 const podsStore = z.strictObject({
   maxBytesPerContainer: bytes('64Mi').describe(
-    'Maximum that a query reads of one container. Set it well above the size at which kubelet rotates logs',
+    'Maximum bytes of logs that a query reads per container. Set this well above the size at which kubelet rotates logs',
   ),
 });
 
@@ -18,7 +18,7 @@ const store = {
   url: z
     .string()
     .refine(storeURL, 'must be an http or https URL without username, password, query and fragment')
-    .describe('URL of the API. Requests are sent below its path'),
+    .describe('URL of the API. Paths of requests are appended to this URL'),
   caCertificate,
   basicAuth: z
     .strictObject({
@@ -56,7 +56,7 @@ const searchStore = (indexPrefix: string) =>
         .regex(/^[@A-Za-z_][\w.@]*$/, 'must be a field name')
         .default('@timestamp')
         .describe(
-          'Field with the time, by which records are found and sorted: @timestamp for fluent-bit, timestamp or time for Vector',
+          'Field with the time of a record, which selects and sorts records: @timestamp for fluent-bit, timestamp or time for Vector',
         ),
     })
     .refine(hasAtMostOneCredential, oneCredential);
@@ -76,7 +76,7 @@ const lokiStore = z
       .max(150)
       .regex(/^[-\w.!*'()|]+$/, 'must be a tenant name')
       .optional()
-      .describe('Tenant, sent as X-Scope-OrgID. Default: not sent, for Loki without tenants'),
+      .describe('Tenant, sent as X-Scope-OrgID. Default: none, for Loki without tenants'),
     labels: z
       .strictObject({ namespace: label('namespace'), pod: label('pod'), container: label('container') })
       .prefault({})
@@ -111,7 +111,7 @@ export const logging = z
       .enum(storeNames)
       .default('pods')
       .describe(
-        'Log store. pods: logs that the nodes still keep, read through kube-apiserver. Every other store requires the section of its name',
+        'Log store. pods: logs that the nodes still keep, read through kube-apiserver. Every other store requires the section with its name',
       ),
     ...z.strictObject(sections).partial().shape,
   })

@@ -52,7 +52,10 @@ const user = z
       .enum(['Active', 'Disabled'])
       .default('Active')
       .describe('Disabled users cannot log in, and their sessions are revoked'),
-    passwordChangeRequired: z.boolean().default(false).describe('The user must first change the password'),
+    passwordChangeRequired: z
+      .boolean()
+      .default(false)
+      .describe('The user must change the password before any other request'),
   })
   .refine((value) => !value.passwordChangeRequired || value.passwordHash === undefined, {
     ...anyObject,
@@ -209,7 +212,9 @@ const client = z
       .string()
       .min(1)
       .optional()
-      .describe('The client_secret. A client that is not public has one of secret, secretHash and secretRef'),
+      .describe(
+        'The client_secret. A client that is not public must have exactly one of secret, secretHash and secretRef',
+      ),
     secretHash: passwordHash.optional().describe('Hash of the secret, bcrypt or argon2id'),
     secretRef: secretKeyRef.optional().describe('Secret with the client_secret. Recommended'),
     grantTypes: z
@@ -221,13 +226,15 @@ const client = z
     scopes: z
       .array(z.enum(clientScopes))
       .default([...clientScopes])
-      .describe('Scopes that its tokens are allowed to have'),
+      .describe('Scopes that tokens of the client are allowed to have'),
     groups: z
       .array(group)
       .max(100)
       .default([])
       .describe('Groups of platform:client:<name>, the user of the client_credentials grant'),
-    redirectURIs: redirectURIs.describe('Exact URIs for authorization codes. On 127.0.0.1 and [::1] any port matches'),
+    redirectURIs: redirectURIs.describe(
+      'Exact URIs to which authorization codes are sent. On 127.0.0.1 and [::1], any port matches',
+    ),
     postLogoutRedirectURIs: redirectURIs.describe('Exact URIs for redirects after a logout'),
     consent: z
       .boolean()
@@ -241,11 +248,13 @@ const client = z
       .array(z.string().max(2_000).refine(isHTTPSURL, httpsURLExpected))
       .max(100)
       .default([])
-      .describe('Other resource servers for which it is allowed to request access tokens (RFC 8707)'),
+      .describe('Other resource servers for which the client is allowed to request access tokens (RFC 8707)'),
     idTokenSignedResponseAlg: z
       .enum(signingAlgorithms)
       .default('RS256')
-      .describe('Signing algorithm of its id_tokens. ES256 costs less, but some libraries accept only RS256'),
+      .describe(
+        'Signing algorithm of the id_tokens of the client. ES256 costs less, but some libraries accept only RS256',
+      ),
   })
   .superRefine(checkAuthentication, anyObject)
   .superRefine(restrictWellKnown, anyObject)
@@ -272,7 +281,7 @@ const loginLimit = z.strictObject({
     .max(1000)
     .default(5)
     .describe('Maximum failures of one user from one address within the window'),
-  within: duration('10m').describe('Window: how long a failure counts'),
+  within: duration('10m').describe('Time for which a failure counts: the window of these limits'),
   perAddress: z
     .int()
     .min(1)
@@ -297,13 +306,13 @@ const authentication = z.strictObject({
     .refine(isHTTPSURL, httpsURLExpected)
     .refine((text) => !text.endsWith('/') && !/[?#]/.test(text), 'must have no trailing "/", no query and no fragment')
     .describe('Issuer of the tokens, and the URL below which clients reach this server'),
-  keyRotation: duration('720h', '1h').describe('Age at which a new signing key takes over'),
+  keyRotation: duration('720h', '1h').describe('Age at which a signing key is replaced by a new one'),
   signingAlgorithm: z.enum(signingAlgorithms).default('ES256').describe('Signing algorithm of access tokens'),
-  accessTokenMaxAge: duration('2h').describe('Lifetime of an access token, limited by its session'),
+  accessTokenMaxAge: duration('2h').describe('Lifetime of an access token, limited by the lifetime of its session'),
   refreshTokenIdle: duration('4h').describe('Time without a refresh after which a session expires'),
-  refreshGrace: duration('10s', '0s').describe('How long a used refresh token still returns the same successor'),
-  sessionMaxAge: duration('720h').describe('Maximum lifetime of a session after its login'),
-  maximumClockSkew: duration('10s', '0s').describe('Tolerance for exp and nbf; iat is never compared'),
+  refreshGrace: duration('10s', '0s').describe('Time for which a used refresh token still returns the same successor'),
+  sessionMaxAge: duration('720h').describe('Maximum lifetime of a session'),
+  maximumClockSkew: duration('10s', '0s').describe('Allowed clock skew for exp and nbf. iat is not checked'),
   multipleLogin: z.boolean().default(true).describe("If false, a new login revokes the user's other sessions"),
   loginLimit: loginLimit.prefault({}).describe('Limits of failed logins'),
   loginHistory: z
@@ -322,7 +331,7 @@ const authentication = z.strictObject({
     .array(user)
     .superRefine(unique('username', 'username'), anyList)
     .default([])
-    .describe('Users, in addition to the User objects, over which they take precedence'),
+    .describe('Users in addition to the User objects. They take precedence over User objects of the same name'),
   identityProviders: identityProviders.describe('External identity providers, such as a company directory'),
 });
 
@@ -331,12 +340,14 @@ const requests = z.strictObject({
     .int()
     .min(1)
     .default(400)
-    .describe('Maximum concurrent reads, and the same number of changes and logins. Anonymous requests get a quarter'),
+    .describe(
+      'Maximum concurrent reads. Changes and logins each have a limit of the same size, anonymous requests a quarter of it',
+    ),
   maxInFlightPerUser: z
     .int()
     .min(1)
     .default(100)
-    .describe('Maximum per user, and per address for logins. An IPv6 /48 gets twice as many'),
+    .describe('Maximum concurrent requests of one user, and logins from one address. An IPv6 /48 gets twice as many'),
   trustedProxies: z.array(cidr).default([]).describe('Proxies whose X-Forwarded-For header is trusted'),
   corsAllowedOrigins: z
     .array(
@@ -380,19 +391,19 @@ const cache = z.strictObject({
   allResources: z
     .boolean()
     .default(false)
-    .describe('Makes the chart allow the server to cache every resource except Secrets'),
+    .describe('If true, the chart grants the server the rights to cache every resource except Secrets'),
   maxBytes: bytes('1Gi').describe('Maximum size of all cached resources'),
-  idle: duration('10m').describe('Time without use after which a resource is dropped'),
+  idle: duration('10m').describe('Time without use after which a resource is removed from the cache'),
 });
 
 const log = z.strictObject({
-  level: z.enum(['error', 'warn', 'info']).default('info').describe('Least severe level that is written'),
+  level: z.enum(['error', 'warn', 'info']).default('info').describe('Least severe level that is logged'),
   requestSampling: z
     .number()
     .min(0)
     .max(1)
     .default(1)
-    .describe('Fraction of the requests that have a line. Requests with a status of 500 or more always have one'),
+    .describe('Fraction of the requests that are logged. Requests with a status of 500 or more are always logged'),
 });
 
 export const platformConfiguration = z.strictObject({

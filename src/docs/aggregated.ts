@@ -168,7 +168,7 @@ export function openapiRoutes(options: OpenapiOptions): Route[] {
       method: 'get',
       path,
       summary,
-      description: 'Requires authentication, but no right.',
+      description: 'Available to all authenticated callers.',
       access: authenticated,
       responses: {},
       handler: serve(choose, hashed),

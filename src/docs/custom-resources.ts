@@ -148,7 +148,7 @@ export function customResourcesRoutes(options: CustomResourcesOptions): readonly
       method: 'get',
       path,
       summary: `Get the custom resources in ${format}`,
-      description: `Describes the custom resources of the cluster, generated from its CustomResourceDefinitions. Requires authentication, but no right. ${conditional}`,
+      description: `Describes the custom resources of the cluster, generated from its CustomResourceDefinitions. Available to all authenticated callers. ${conditional}`,
       access: authenticated,
       responses: json(documentSchema, 'The description'),
       handler: async ({ req, res, context }) => (await documents.get(form, context)).write(req, res, context),

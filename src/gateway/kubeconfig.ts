@@ -69,11 +69,11 @@ const kubeconfigRoute = ({ externalURL, authority }: KubeconfigParts): Route =>
     path: `/kapis/${configGroup}/${version}/kubeconfig`,
     summary: 'Get a kubeconfig',
     description:
-      'Returns a kubeconfig with which kubectl uses the Kubernetes API through this server. Its credential plugin, `platform-apiserver credential`, logs in when needed. Requires authentication, but no right. Without `gateway.externalURL` in the configuration, the response is 404.',
+      'Returns a kubeconfig with which kubectl uses the Kubernetes API through this server. Its credential plugin, `platform-apiserver credential`, logs in when needed. Available to all authenticated callers. Without `gateway.externalURL` in the configuration, the response is 404.',
     access: authenticated,
     query: queryParameters({
       token: described(
-        '`embed`: use the token of this request instead of the plugin; it works until the token expires',
+        '`embed`: use the token of this request instead of the plugin; the kubeconfig works until the token expires',
         oneOf('embed').optional(),
       ),
     }),

@@ -26,7 +26,7 @@ export type Access =
   | { readonly kind: 'authorized'; readonly rights: 'path' | 'resource' };
 
 export const anonymous = { kind: 'anonymous' } as const satisfies Access;
-/** Requires authentication, but no right. */
+/** Available to all authenticated callers. */
 export const authenticated = { kind: 'authenticated', rights: 'none' } as const satisfies Access;
 export const authorizedByRoute = { kind: 'authenticated', rights: 'authorize' } as const satisfies Access;
 export const authorizedByHandler = { kind: 'authenticated', rights: 'handler' } as const satisfies Access;

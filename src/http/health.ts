@@ -42,7 +42,7 @@ export class Health {
       ...routesOf('/livez', 'Succeeds while the process responds.', () => [ping]),
       ...routesOf(
         '/readyz',
-        'Succeeds while the server can serve requests. Fails before it has read what it needs, and during shutdown.',
+        'Succeeds while the server can serve requests. Fails at startup until the required data has been read, and during shutdown.',
         this.#checks,
       ),
       ...routesOf('/healthz', 'The same as `/readyz`, for clients of the older path.', this.#checks),

@@ -28,7 +28,7 @@ export const nothing = named('Nothing', object({}));
 /** Marks an incomplete response. */
 export const partialSchema = named(
   'Partial',
-  described('Present if the response is incomplete', object({ reason: described('Reason for people to read', text) })),
+  described('Present if the response is incomplete', object({ reason: described('Human-readable reason', text) })),
 );
 
 const cause = named(
@@ -53,7 +53,7 @@ export const statusDetailsSchema = named(
 
 const statusMeta = named(
   'StatusMeta',
-  object({}, { continue: described('Token that continues a list whose own token has expired', text) }),
+  object({}, { continue: described('Token that continues a list after the previous token has expired', text) }),
 );
 
 const status = {
@@ -68,7 +68,7 @@ export const statusSchema = named(
     {
       ...status,
       status: oneOf('Failure'),
-      message: described('Problem, and what is accepted, for people to read', text),
+      message: described('Human-readable problem, and what is accepted', text),
       reason: described('Machine-readable reason', text),
       code: described('HTTP status of the response', integer),
     },
@@ -79,7 +79,7 @@ export const statusSchema = named(
 /** RFC 6749 section 5.2. */
 export const oauthErrorSchema = named(
   'OAuthError',
-  object({ error: oneOf(...oauthErrorCodes), error_description: described('Problem for people to read', text) }),
+  object({ error: oneOf(...oauthErrorCodes), error_description: described('Human-readable problem', text) }),
 );
 
 /** Status of a request that succeeded and returns no object. */

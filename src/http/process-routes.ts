@@ -50,7 +50,7 @@ export function indexRoute(routes: readonly Route[]): Route {
     method: 'get',
     path: '/',
     summary: 'List the served paths',
-    description: 'Requires authentication, but no right.',
+    description: 'Available to all authenticated callers.',
     access: authenticated,
     responses: {},
     handler({ res }) {

@@ -18,18 +18,18 @@ export function assertJsonPatch(value: unknown): void {
 
 function problemOf(operation: Readonly<Record<string, unknown>>): string | undefined {
   const { op, path, from } = operation;
-  if (!isPointer(path)) return 'path must be a JSON pointer, such as /spec/displayName';
+  if (!isPointer(path)) return 'the member "path" must be a JSON pointer, such as /spec/displayName';
   switch (op) {
     case 'remove':
       return undefined;
     case 'add':
     case 'replace':
     case 'test':
-      return Object.hasOwn(operation, 'value') ? undefined : `${op} requires value`;
+      return Object.hasOwn(operation, 'value') ? undefined : `${op} requires the member "value"`;
     case 'move':
     case 'copy':
-      return isPointer(from) ? undefined : `${op} requires from, a JSON pointer`;
+      return isPointer(from) ? undefined : `${op} requires the member "from" with a JSON pointer`;
     default:
-      return 'op must be add, remove, replace, move, copy or test';
+      return 'the member "op" must be add, remove, replace, move, copy or test';
   }
 }

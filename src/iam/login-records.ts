@@ -27,7 +27,7 @@ export const loginRecordsRoute = (parts: LoginRecordsParts): Route =>
     path: `${base}/users/:name/loginrecords`,
     summary: 'List the login records of a user',
     description:
-      'Returns logins and failed attempts, the newest first. Requires the right to `get users/loginrecords` in `iam.platform.io`; your own records need no right. `authentication.loginHistory` of the configuration sets how many are kept, and for how long.',
+      'Returns logins and failed attempts, the newest first. Requires the right to `get users/loginrecords` in `iam.platform.io`, except for your own records. `authentication.loginHistory` of the configuration sets how many records are kept, and for how long.',
     access: authorizedByRoute,
     pathParameters: usernameInPath,
     query: queryParameters({

@@ -77,7 +77,7 @@ export function passwordRoute(parts: PasswordParts): Route {
     path: `${base}/users/:name/password`,
     summary: 'Set the password of a user',
     description:
-      "Revokes the sessions that were started with the previous password.\n\n- Your own password requires `currentPassword` and no right. A wrong one counts as a failed login, and the response is 422.\n- Another user's password requires the right to `update users/password` in `iam.platform.io`, and to `impersonate` each group of the user. Role bindings that name the user may allow more than reading at cluster scope, in `kube-system` or in the release's namespace. These rights are then required too, or the right to `impersonate` the user.",
+      "Revokes the sessions that were started with the previous password.\n\n- Your own password requires only `currentPassword`. A wrong current password counts as a failed login, and the response is 422.\n- Another user's password requires the right to `update users/password` in `iam.platform.io`, and to `impersonate` each group of the user. If role bindings by name give the user more than read access at cluster scope, in `kube-system` or in the release's namespace, you also need these rights, or the right to `impersonate` the user.",
     access: { ...authorizedByRoute, passwordChange: true },
     pathParameters: usernameInPath,
     query: commonParameters,
@@ -110,7 +110,7 @@ async function assertGroupRights(
       throw forbidden(
         usersResource,
         username,
-        `setting the password of a user requires the right to impersonate each group of that user; it is missing for ${JSON.stringify(name)}`,
+        `setting the password of a user requires the right to impersonate each group of that user; this right is missing for ${JSON.stringify(name)}`,
       );
 }
 

@@ -123,7 +123,7 @@ const sessionSchema = named(
       object(
         {
           phase: described(
-            '`Pending`: the authorization code is not exchanged yet; `Revoked`: its tokens are rejected',
+            '`Pending`: the authorization code is not exchanged yet; `Revoked`: the tokens of the session are rejected',
             oneOf('Pending', 'Active', 'Revoked'),
           ),
         },

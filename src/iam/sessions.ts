@@ -26,7 +26,7 @@ export interface SessionsParts {
 }
 
 const revocation =
-  'Every replica rejects the tokens of a revoked session within a second, and ends its watches. Requires the right to `delete users/sessions` in `iam.platform.io`; your own sessions need no right.';
+  'Every replica rejects the tokens of a revoked session within a second, and ends its watches. Requires the right to `delete users/sessions` in `iam.platform.io`, except for your own sessions.';
 
 export function sessionsRoutes(parts: SessionsParts): Route[] {
   const { directory, sessions } = parts;
@@ -38,7 +38,7 @@ export function sessionsRoutes(parts: SessionsParts): Route[] {
       path,
       summary: 'List the sessions of a user',
       description:
-        'Each login creates a session; the newest is first. Requires the right to `get users/sessions` in `iam.platform.io`; your own sessions need no right.',
+        'Each login creates a session; the newest is first. Requires the right to `get users/sessions` in `iam.platform.io`, except for your own sessions.',
       access: authorizedByRoute,
       pathParameters: usernameInPath,
       query: commonParameters,

@@ -27,7 +27,7 @@ export const unlockRoute = (parts: UnlockParts): Route =>
     path: `${base}/users/:name/unlock`,
     summary: 'Unlock a user',
     description:
-      'Resets the failed logins of the user, for all names and addresses, on every replica. Limits per address and per client remain. Requires the right to `create users/unlock` in `iam.platform.io`, even for your own user. If the cluster configuration object contains the password hash of the user, the response is 403.',
+      'Resets the failed logins of the user, for all names and addresses, on every replica. The limits per address and per client are not reset. Requires the right to `create users/unlock` in `iam.platform.io`, even for your own user. If the cluster configuration object contains the password hash of the user, the response is 403.',
     access: authorizedByRoute,
     pathParameters: usernameInPath,
     query: commonParameters,

@@ -71,7 +71,7 @@ const ownUser = 'Without this right, you can change only the `displayName` of yo
 const grants =
   'Adding a group also requires the right to `impersonate` that group. Adding an identity requires the rights to `update users/identities` and to `impersonate` the user and each group of the user.';
 const configuredUsers =
-  'Users of the cluster configuration object can be changed and deleted only there: the response is 403.';
+  'Users of the cluster configuration object can be changed and deleted only there; for them, the response is 403.';
 
 const userBody = unparsedBody(jsonOrYAML(userSchema));
 
@@ -98,7 +98,7 @@ function readRoutes({ users, ...parts }: UsersParts): Route[] {
       path,
       summary: 'List users',
       description:
-        'Returns the User objects and the users of the cluster configuration object, which have the annotation `iam.platform.io/source`. Requires the right to `list users` in `iam.platform.io`; with `fieldSelector=metadata.name=NAME` the right to that user is enough. User objects are watched at `/kapis/resources.platform.io/v1alpha3/users.iam.platform.io`.',
+        'Returns the User objects and the users of the cluster configuration object, which have the annotation `iam.platform.io/source`. Requires the right to `list users` in `iam.platform.io`; with `fieldSelector=metadata.name=NAME` the right to that user is enough. Watch User objects at `/kapis/resources.platform.io/v1alpha3/users.iam.platform.io`.',
       access: authorizedByRoute,
       query: queriesOf(usersDefinition).list,
       responses: objectResponse(userListSchema, 'A page of users'),
@@ -126,7 +126,7 @@ function readRoutes({ users, ...parts }: UsersParts): Route[] {
       path: userPath,
       summary: 'Get a user',
       description:
-        'Requires the right to `get users` in `iam.platform.io`. Your own user needs no right; a token that only allows changing the password is accepted.',
+        'Requires the right to `get users` in `iam.platform.io`. Your own user requires no right, and you can also get it with a token that only allows changing the password.',
       access: { ...authorizedByRoute, passwordChange: true },
       pathParameters: usernameInPath,
       query: getParameters,
@@ -217,7 +217,7 @@ const deleteRoute = (parts: UsersParts, writer: UserWriter): Route =>
     method: 'delete',
     path: userPath,
     summary: 'Delete a user',
-    description: `Also deletes the password, the sessions and the login records, so every replica rejects the tokens of the user. Role bindings to the name remain, and apply to a later user of the same name. Requires the right to \`delete users\` in \`iam.platform.io\`. ${configuredUsers}`,
+    description: `Also deletes the password, the sessions and the login records, so every replica rejects the tokens of the user. Role bindings that name the user remain, and apply to a later user of the same name. Requires the right to \`delete users\` in \`iam.platform.io\`. ${configuredUsers}`,
     access: authorizedByRoute,
     pathParameters: usernameInPath,
     query: deleteParameters,

@@ -19,7 +19,7 @@ export const whoAmIRoute = (directory: Directory): Route =>
     path: `${base}/whoami`,
     summary: 'Get your own identity',
     description:
-      'Returns the username, groups and extra attributes with which your requests are authorized. Requires no right, and accepts a token that only allows changing the password.',
+      'Returns the username, groups and extra attributes with which your requests are authorized. Available to all authenticated callers, also with a token that only allows changing the password.',
     access: { ...authenticated, passwordChange: true },
     query: commonParameters,
     responses: objectResponse(whoAmISchema, 'The identity of the caller'),

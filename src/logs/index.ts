@@ -24,7 +24,7 @@ const common = {
   method: 'get',
   summary: 'Query, export or follow container logs',
   description:
-    'Returns the records of namespaces in which you have the right to `get pods/log`, written since each namespace was created. Without such a namespace the result is empty. With the right in all namespaces, all records are returned. If a result is incomplete, `partial` or the last line of an export contains the reason.',
+    'Returns the records of namespaces in which you have the right to `get pods/log`. Records older than their namespace are not returned. If you have the right in no namespace, the result is empty. If you have the right in all namespaces, all records are returned. If a result is incomplete, `partial` or the last line of an export contains the reason.',
   query: logParameters,
   responses: {
     200: {

@@ -78,7 +78,7 @@ const shape = {
     'Seconds since the last login after which the user must log in again',
     integerParameter({ min: 0, max: 999_999_999 }, 'a number of seconds').optional(),
   ),
-  login_hint: described('Username with which the login page is filled in', text.optional()),
+  login_hint: described('Username that the login page shows in its form', text.optional()),
   resource: resourceParameter,
 };
 

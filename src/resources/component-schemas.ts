@@ -34,7 +34,7 @@ export const componentSchema = named(
     ...typeMeta('Component'),
     metadata,
     workload,
-    services: described('Names of the Services that select its pods', list(text)),
+    services: described('Names of the Services that select the pods of the workload', list(text)),
     replicas,
     healthy: described('Whether the desired number of pods is ready', flag),
   }),
@@ -62,7 +62,7 @@ const componentsHealth = named(
 
 const nodesHealth = named(
   'NodesHealth',
-  described('Only for callers who are allowed to list nodes', object({ total: count, healthy: count })),
+  described('Present only for callers who are allowed to list nodes', object({ total: count, healthy: count })),
 );
 
 export const componentHealthSchema = named(

@@ -7,7 +7,7 @@ interface AloneResult {
   /** Result as JSON. */
   readonly value: unknown;
   readonly text: string;
-  /** True if no response was wrong, and no shortcut of the hot path too slow. */
+  /** True if no response was wrong, and no shortcut of the hot path was too slow. */
   readonly isRight: boolean;
 }
 

@@ -1,6 +1,6 @@
 /**
- * CPU per request of another checkout's build, of this one, and of a second server of this one. The difference between
- * equal builds shows which differences are significant.
+ * CPU per request of another checkout's build, of this build, and of a second server of this build. The difference
+ * between equal builds shows which differences are significant.
  */
 import { resolve } from 'node:path';
 import { output } from '../../hack/cluster/exec.ts';
@@ -54,7 +54,7 @@ export async function compareBuilds(
   const root = resolve(before);
   await output('make', ['build'], { cwd: root });
   const started: Awaited<ReturnType<Site['another']>>[] = [];
-  // Sequentially: a port is free until its server listens.
+  // The servers start sequentially, because a port stays free until its server listens.
   const begin = async (name: string, choice?: ServerChoice): Promise<Build> => {
     const server = await site.another(name, choice);
     started.push(server);
@@ -123,7 +123,7 @@ function ratio(values: readonly number[], by: readonly number[]): Ratio {
   return { median: median(all), lowest: Math.min(...all), highest: Math.max(...all) };
 }
 
-/** Reports if the medians differ by more than any round of equal builds. */
+/** Reports whether the medians differ by more than any round of equal builds. */
 export const isWorse = ({ change, equal }: Comparison): boolean =>
   change.median > Math.max(1, equal.highest, 1 / equal.lowest);
 

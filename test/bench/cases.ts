@@ -23,13 +23,13 @@ export interface Case {
   readonly title: string;
   readonly subjects: readonly Subject[];
   /**
-   * Request that returns 200 once our server is ready for the case: it caches pods only after the first request for
-   * them.
+   * Request that returns 200 once our server is ready for the case: the server caches pods only after the first request
+   * for them.
    */
   readonly first?: { readonly target: Target; readonly text: string };
   /** Number of filter terms per object, if any. */
   readonly terms?: number;
-  /** True if there are no changes meanwhile, because the case is not about cached objects. */
+  /** True if nothing changes during the case, because the case is not about cached objects. */
   readonly quiet?: boolean;
 }
 
@@ -79,10 +79,10 @@ const titles = {
 type Name = keyof typeof titles;
 
 export const caseNames = Object.keys(titles);
-/** Left out unless named, because they are not about reading. */
+/** Cases that run only if they are named, because they do not measure reads. */
 export const furtherNames: readonly string[] = ['health', 'latest', 'token'] satisfies Name[];
 
-/** Returns the request of a caller, given its number. */
+/** Returns the request of a caller, given the number of the caller. */
 type RequestFactory = (caller: number) => readonly [path: string, expected: Expected];
 
 /** Half a kilobyte, different for each caller. */
@@ -91,7 +91,7 @@ const getSmall: RequestFactory = (caller) => {
   return [paths.serviceAccount(name), { name }];
 };
 
-// Lists take a server long; more concurrent ones than it has cores would only queue.
+// A list takes long, so more concurrent lists than cores would only queue.
 const listConcurrency = 4;
 
 const health: RequestFactory = () => [paths.health, { text: 'ok' }];
@@ -394,7 +394,7 @@ const make = (name: Name, subjects: readonly Subject[], terms?: number): Case =>
   ...(terms === undefined ? {} : { terms }),
 });
 
-/** Returns the pages of a cluster of `among` nodes in an order. */
+/** Returns requests for the pages of a list. `among` are the names of all nodes in the order of the list. */
 const pagesOf =
   (among: readonly string[], parameters?: Readonly<Record<string, string>>): RequestFactory =>
   (caller) => {

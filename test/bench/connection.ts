@@ -74,7 +74,7 @@ export class Connection {
   }
 }
 
-/** Sends one request on its own connection; the response includes its body. */
+/** Sends one request on a dedicated connection. The response includes the body. */
 export async function sendOnce(target: Target, request: string): Promise<ParsedResponse> {
   const connection = new Connection(target);
   try {

@@ -1,6 +1,6 @@
 /**
- * Latency and rejected requests of twenty users or addresses, while another one uses as much as possible of a resource
- * that they share.
+ * Latency and rejected requests of twenty users or addresses, while one more user or address uses as much as possible
+ * of a shared resource.
  */
 import http from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -9,14 +9,14 @@ import { ascending, quantile } from './statistics.ts';
 
 export interface Fairness {
   readonly name: string;
-  /** p99 of the others in milliseconds, alone and beside the user who takes as much as possible. */
+  /** p99 of the other users in milliseconds: alone, and beside the user who takes as much as possible. */
   readonly alone: number;
   readonly beside: number;
   /** Milliseconds per unit of the contended work. */
   readonly unit: number;
-  /** Requests of the others in the second measurement. */
+  /** Requests of the other users in the second measurement. */
   readonly requests: number;
-  /** Responses by status, of the others and of the one. */
+  /** Number of responses by status, of the other users and of the heavy user. */
   readonly statuses: Readonly<Record<string, number>>;
   readonly hogStatuses: Readonly<Record<string, number>>;
 }
@@ -45,7 +45,7 @@ interface FairnessCase {
 }
 
 const usualSeconds = 10;
-// Logins are few: in ten seconds the slowest of all would be the p99.
+// Logins are few: in ten seconds, the p99 would be the slowest login.
 const loginSeconds = 40;
 /** Pause between two reads, which sample the latency of one reader without adding load. */
 const usualPause = 100;
@@ -201,7 +201,7 @@ async function repeat(
       // The first request opens the connection, as for all other users.
       if (index > 0) times.push(performance.now() - started);
       statuses[status] = (statuses[status] ?? 0) + 1;
-      // Obeys Retry-After: the resource is measured, not the machine's CPU.
+      // Obeys Retry-After, so that the limit of the resource is measured and not the machine's CPU.
       await sleep(status === 429 ? 1_000 : pause, undefined, { signal }).catch(() => undefined);
     } catch (error) {
       if (!signal.aborted) statuses[(error as Error).message] = (statuses[(error as Error).message] ?? 0) + 1;
@@ -247,7 +247,7 @@ async function run(lab: BenchLab, one: FairnessCase): Promise<Fairness> {
 export async function measureFairness(): Promise<Fairness[]> {
   const results: Fairness[] = [];
   for (const one of cases) {
-    // A new server for each case, so that none is affected by the one before.
+    // A new server for each case, so that no case affects the next one.
     const lab = await startBenchLab();
     try {
       results.push(await run(lab, one));
@@ -258,13 +258,13 @@ export async function measureFairness(): Promise<Fairness[]> {
   return results;
 }
 
-/** Statuses that the others should get. */
+/** Statuses that the other users should get. */
 const served = new Set(['200']);
 
 export const isRefused = ({ statuses }: Fairness): boolean =>
   Object.keys(statuses).some((status) => !served.has(status));
 
-/** Goal: no slower than twice the latency alone, or by one unit of the contended work; and no rejected request. */
+/** Goal: at most twice the latency alone, or at most one unit of the contended work more; and no rejected requests. */
 export function describeFairness(all: readonly Fairness[]): string {
   const lines = all.map((one) => {
     const { name, alone, beside, unit, requests, statuses } = one;

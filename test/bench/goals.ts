@@ -3,7 +3,7 @@ import { labels } from './cases.ts';
 import type { Figures } from './measure.ts';
 import { figure } from './table.ts';
 
-/** Results of a run, as far as measured. */
+/** Results of a run. Figures that were not measured are missing. */
 export interface Findings {
   /** Figures by case and subject. */
   readonly cases: Readonly<Record<string, Readonly<Record<string, Figures>>>>;
@@ -19,7 +19,7 @@ export interface Goal {
   /** The limit is a minimum instead of a maximum. */
   readonly atLeast?: boolean;
   readonly unit?: string;
-  /** Returns the figure, undefined if not measured. */
+  /** Returns the figure, or undefined if it was not measured. */
   readonly of: (found: Findings) => number | undefined;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Process that measures the lower bound for a token of the password grant: only the password verification as the server
- * does it. Prints a Measured and exits.
+ * Process that measures the lower bound for a token of the password grant: only the password verification, as the
+ * server performs it. Prints a `Measured` and exits.
  */
 import { Passwords } from '../../src/accounts/passwords/passwords.ts';
 import { concurrency, loginSeconds, type Measured } from './job.ts';

@@ -1,4 +1,4 @@
-/** Memory of our server for watches that it only passes on. */
+/** Memory of our server for watches that it only forwards. */
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';

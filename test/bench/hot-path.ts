@@ -24,7 +24,7 @@ const seconds = 3;
 
 async function measureGet(): Promise<number> {
   const folder = await mkdtemp(join(tmpdir(), 'platform-apiserver-bench-hot-path-'));
-  // No changes meanwhile.
+  // Nothing changes during the measurement.
   const changes = join(folder, 'changes');
   await writeFile(changes, '');
   const lab = await startBenchLab({ audit: {} });

@@ -9,7 +9,8 @@ export interface Job {
   /** PIDs of the server. */
   readonly pids: readonly number[];
   /**
-   * PIDs of the servers behind it. For nginx and node:http that is kube-apiserver, which then only handles the changes.
+   * PIDs of the servers behind it. For nginx and node:http, these are the PIDs of kube-apiserver, which then handles
+   * only the changes.
    */
   readonly behind: readonly number[];
   /** File with a record of each change. */
@@ -37,7 +38,10 @@ export interface Measured {
   /** Megabytes after the last response, and the peak during the round. */
   readonly rss: number;
   readonly peak: number;
-  /** Share of time in which the generator was busy; near 1, the generator was measured. */
+  /**
+   * Share of time in which the load generator was busy. Near 1, the figures show the limit of the load generator, not
+   * of the server.
+   */
   readonly generatorBusy: number;
   /** Unexpected responses; if there are any, the figures are meaningless. */
   readonly problems: readonly string[];
@@ -47,5 +51,5 @@ export interface Measured {
 export const concurrency = 16;
 /** Duration of a round in seconds. */
 export const roundSeconds = 1;
-/** Duration of a round of logins: one second has too few to separate their CPU from other work. */
+/** Duration of a round of logins: a second has too few logins to distinguish their CPU time from that of other work. */
 export const loginSeconds = 8;

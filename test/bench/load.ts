@@ -1,4 +1,6 @@
-/** Process of the load generator: reads a Job from standard input, writes a Measured to standard output, and exits. */
+/**
+ * Process of the load generator: reads a `Job` from standard input, writes a `Measured` to standard output, and exits.
+ */
 import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { changesIn } from './changes.ts';
@@ -14,7 +16,7 @@ const maxRequests = 1_000_000;
 const warmUp = { minRequests: 200, maxDuration: 500 };
 /** Number of responses that are checked completely, limited also by their total bytes. */
 const checked = { max: 30, bytes: 2e6 };
-/** Ratio of a response's size to the sizes of completely checked ones. */
+/** Allowed relative difference between the size of a response and the sizes of completely checked responses. */
 const tolerance = 0.1;
 // Time for processes to finish work after a response (logs, garbage) before their CPU is read.
 const pause = 100;
@@ -25,7 +27,7 @@ setTimeout(() => process.exit(1), maxDuration).unref();
 const job = JSON.parse(await text(process.stdin)) as Job;
 const { target, requests, pids, behind, changes, concurrency } = job;
 /**
- * Servers cache authentication and access reviews for 10 s, so in each round as many callers are new as would expire in
+ * Servers cache authentication and access reviews for 10 s, so each round has as many new callers as would expire in
  * it.
  */
 const newCallers = job.seconds / 10;
@@ -35,7 +37,7 @@ const problems = new Set<string>();
 /** Sizes of completely checked responses. */
 const sizes = { smallest: Infinity, largest: 0 };
 let next = 0;
-/** Start number, different for each load. */
+/** Number of the next request. Each load starts at a different number. */
 let number = Date.now();
 
 /**
@@ -79,7 +81,7 @@ async function check(connection: Connection, index: number): Promise<void> {
 /** Checks only status and size. */
 async function glance(connection: Connection, index: number): Promise<number> {
   const bytes = await exchange(connection, index);
-  // Responses to varying requests vary in size.
+  // Responses to requests with varying values vary in size.
   if (requests[index]?.expected.contains !== undefined) return bytes;
   if (bytes < sizes.smallest * (1 - tolerance) || bytes > sizes.largest * (1 + tolerance))
     problems.add(`a response of ${bytes} bytes, where others have from ${sizes.smallest} to ${sizes.largest}`);
@@ -124,7 +126,7 @@ async function measure(): Promise<Measured> {
     async (connection, index) => {
       const started = performance.now();
       const size = await glance(connection, index);
-      // Not in one expression with the await, because other lanes add to the sum in the meantime.
+      // `bytes += await …` would lose what other lanes add to the sum in the meantime.
       bytes += size;
       latencies.push(performance.now() - started);
     },

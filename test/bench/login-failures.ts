@@ -1,4 +1,4 @@
-/** Tests if the duration of a failed login reveals the reason of the failure. */
+/** Tests whether the duration of a failed login reveals the reason of the failure. */
 import { Connection, type Target } from './connection.ts';
 import { loginForm, type Users } from './readers.ts';
 import { problemOf, request, type Request } from './requests.ts';
@@ -35,7 +35,7 @@ export async function measureLoginFailures(
   const problems = new Set<string>();
   const connection = new Connection(target);
   for (let index = -5; index < samples; index++) {
-    // In random order, so that the sequence does not matter.
+    // The order is random, so that the sequence does not matter.
     for (const [reason, make] of shuffled(Object.entries(makers))) {
       signal.throwIfAborted();
       const { text, expected } = make(index + 5);

@@ -22,7 +22,7 @@ export interface LogFigures {
   readonly query: { readonly ours: number; readonly direct: number };
   /** Records per second. */
   readonly export: { readonly ours: number; readonly direct: number };
-  /** Megabytes of our server: before an export of a million records, and the peak in each half of it. */
+  /** Megabytes of our server: before an export of a million records, and the peak in each half of the export. */
   readonly rss: { readonly before: number; readonly firstHalf: number; readonly secondHalf: number };
   /** Pages of nodes for one reader, alone and beside log queries. */
   readonly pages: { readonly idle: Reading; readonly during: Reading; readonly queriesPerSecond: number };
@@ -44,7 +44,7 @@ const settle = 5_000;
 
 const api = '/kapis/logging.platform.io/v1alpha2/logs';
 const { start, end } = corpus;
-// Later than the searched records, so that those stay unchanged.
+// Time of new records. It is later than the searched range, so that the searched records stay unchanged.
 const later = end + 10 * 86_400;
 const namespaces = ['ns-1', 'ns-2'];
 const word = 'refused';
@@ -76,7 +76,7 @@ const many = (from: number): LogRecord[] =>
     log: text(from + index),
   }));
 
-/** Makes our server use that log store meanwhile. */
+/** Makes our server use that log store during the measurement. */
 async function withStore<T>({ site, users }: Stand, url: string, work: () => Promise<T>): Promise<T> {
   const values = users.values as { readonly config: object };
   const logging = { store: 'opensearch', opensearch: { url, indexPrefix } };

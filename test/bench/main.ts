@@ -53,11 +53,11 @@ reveals the reason. "logs" fills an OpenSearch, which takes minutes. "fairness" 
 each shared resource beside twenty others; "event-loop" sends the most expensive input of each endpoint. "hot-path" compares each shortcut
 of the hot path with the plain way and fails if it saves too little. These three need no control plane.`;
 
-/** Fixed, so that the next bench cleans up after one that was killed. */
+/** The path is fixed, so that a bench cleans up after an earlier one that was killed. */
 const dir = join(tmpdir(), `platform-apiserver-bench-${userInfo().uid}`);
 
 const interrupted = new AbortController();
-/** False while this bench waits for another one, whose processes must not be touched. */
+/** False while this bench waits for another bench to end, whose processes must not be touched. */
 let started = false;
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
   process.on(signal, () => {
@@ -118,7 +118,7 @@ async function bench({ wanted, size, churnSeconds, file, before }: Settings): Pr
   started = true;
   await clear();
   await mkdir(dir, { recursive: true, mode: 0o700 });
-  // Before any long work, since it may be impossible or overwrite something.
+  // Creates the file before any long work: creating it may be impossible, and must not overwrite another file.
   if (file !== '') await writeFile(file, '', { flag: 'wx' });
   let stand: Stand | undefined;
   try {

@@ -25,7 +25,7 @@ const hash = fileURLToPath(import.meta.resolve('./hash.ts'));
 export interface Row {
   readonly subject: Subject;
   readonly rounds: readonly Figures[];
-  /** Median of each figure over the rounds. */
+  /** Medians of the figures over the rounds. */
   readonly figures: Figures;
   readonly problems: readonly string[];
 }
@@ -36,7 +36,7 @@ export interface Figures {
   readonly behind: number;
   /** `cpu` without the cost of changes to the server at rest. */
   readonly alone: number;
-  /** Number of cores used: far below 1, the server was waiting. */
+  /** Number of cores used. If it is far below 1, the server was waiting. */
   readonly cores: number;
   readonly perSecond: number;
   /** Milliseconds. */
@@ -69,7 +69,7 @@ export async function measureCase(
   for (let round = 0; round <= rounds; round++)
     for (const [index, subject] of subjects.entries()) {
       const before = measured[index] ?? [];
-      if (before.some(({ problems }) => problems.length > 0)) continue; // They are reported already.
+      if (before.some(({ problems }) => problems.length > 0)) continue; // The problems are already reported.
 
       // The first round is not counted unless it was wrong: a long-running server has compiled its code and opened
       // connections.
@@ -116,8 +116,8 @@ function figuresOf(subject: Subject, one: Measured, rest: readonly AtRest[]): Fi
   const { seconds, requests, changes } = one;
   const atRest = (pids: readonly number[]): number =>
     rest.reduce((sum, { cpuPerChange, pids: [pid = 0] }) => sum + (pids.includes(pid) ? cpuPerChange * changes : 0), 0);
-  // The cost of the changes themselves is subtracted for kube-apiserver, the only server that they are written to.
-  // Following them is part of our server's cost.
+  // The cost of the changes themselves is subtracted for kube-apiserver, because they are written only to this server.
+  // For our server, following the changes is part of the cost.
   const spared = server === 'kube-apiserver' ? atRest(job?.pids ?? []) : 0;
   return {
     cpu: Math.max(0, one.cpu - spared) / requests,

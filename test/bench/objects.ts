@@ -12,7 +12,7 @@ export const podsPerNamespace = 1000;
 const images = 17;
 const first = Date.parse('2026-01-01T00:00:00Z');
 
-// In another order than the names.
+// The order differs from that of the names.
 export const createdAt = (index: number): number => first + ((index * 7919) % 100_003) * 60_000;
 
 interface Unstored {

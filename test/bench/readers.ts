@@ -1,6 +1,6 @@
 /**
- * A hundred callers per server, so that results are not those of one cached caller. Each listener of our server has
- * different callers, so that none benefits from caches that another one filled.
+ * A hundred callers per server, so that the results do not depend on the cached decisions for one caller. Each listener
+ * of our server has different callers, so that none benefits from caches that another one filled.
  */
 import { randomBytes } from 'node:crypto';
 import type { KubeClient } from '../../src/cluster/client/client.ts';
@@ -50,7 +50,7 @@ export async function makeUsers(): Promise<Users> {
       config: {
         authentication: {
           users: [...readers, ...disabled].map(({ configured }) => configured),
-          // The bench fails more logins than a person would.
+          // The bench causes more failed logins than a person would.
           loginLimit: { maxTries: 1000, within: '1s', perAddress: 1_000_000, perClient: 1_000_000 },
         },
       },

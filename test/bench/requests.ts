@@ -11,7 +11,10 @@ export interface Expected {
   readonly names?: readonly string[];
   /** Total number of items before paging. */
   readonly total?: number;
-  /** Part of the names of all items; `total` counts such nodes among that many. */
+  /**
+   * Part of the name of every item. `of` is the number of nodes, `total` the number of nodes whose name contains this
+   * part.
+   */
   readonly contains?: string;
   readonly of?: number;
   /** Name of the object. */
@@ -118,7 +121,7 @@ function problemOfJson({ items, metadata, totalItems }: Json, expected: Expected
  * requests.
  */
 const maxParsed = 1e8;
-/** Occurs once per node. */
+/** Text that occurs once per node. */
 const onceANode = '"nodeInfo":{';
 
 function problemOfLongList(body: Buffer, { items }: Expected): string | undefined {

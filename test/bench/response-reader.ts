@@ -1,7 +1,7 @@
 /**
- * Reads HTTP/1.1 responses with as little work as possible, because the generator shares the machine with the server.
- * The library autocannon neither checks each byte of a response nor reads watches, and cannot alternate between two
- * builds at equal rates.
+ * Reads HTTP/1.1 responses with as little work as possible, because the load generator shares the machine with the
+ * server. The library autocannon neither checks each byte of a response nor reads watches, and cannot alternate between
+ * two builds at equal rates.
  */
 
 export interface ParsedResponse {

@@ -48,7 +48,7 @@ export const otherNames: readonly string[] = [
   'logs',
 ];
 
-// In its own process, so that only its garbage is collected.
+// Measures in a separate process, so that only the garbage of that process is collected.
 const measureVerification = async (): Promise<Verification> =>
   JSON.parse(await output(process.execPath, [fileURLToPath(import.meta.resolve('./verification.ts'))])) as Verification;
 
@@ -77,7 +77,7 @@ export class Run {
 
   async measure(wanted: readonly string[], churnSeconds: number): Promise<void> {
     const rest = await this.#rest();
-    // First, because the cases leave memory behind.
+    // Measures memory first, because the cases leave memory behind.
     if (wanted.includes('memory')) await this.#memory(churnSeconds);
     for (const one of casesOf(this.#stand)) if (wanted.includes(one.name)) await this.#case(one, rest);
     for (const name of ['watch', 'many'] as const) if (wanted.includes(name)) await this.#watches(name, rest);

@@ -1,6 +1,6 @@
 /**
  * Process that measures the savings of the hot path's shortcuts: each alternates with the plain implementation. Sends
- * each Shortcut to its parent and exits. Its standard output is a pipe, as a container's is.
+ * each `Shortcut` to its parent and exits. Standard output is a pipe, as in a container.
  */
 import { createHmac, generateKeyPairSync, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
@@ -148,12 +148,12 @@ const written = (): Promise<void> => new Promise((resolve) => process.stdout.wri
 function output(): Compared {
   const together = new StandardOutput();
   const line = 'x'.repeat(400);
-  // As many as arrive within 5 ms at 4,000 requests per second.
+  // Number of lines that arrive within 5 ms at 4,000 requests per second.
   const lines = Array.from({ length: 20 }, () => line);
   return {
     name: 'lines of the log written together',
     min: 2,
-    // Plus the audit line.
+    // The line of the request and the audit line.
     perGet: 2,
     perCall: 21,
     short: async () => {
@@ -223,7 +223,7 @@ function timestamps(): Compared {
   return {
     name: 'times of one second formatted together',
     min: 1.5,
-    // Twice in the audit event, once in the access log.
+    // Two times in the audit event, and one in the access log.
     perGet: 3,
     short: () => rfc3339(Date.now()),
     plain: () => new Date().toISOString(),

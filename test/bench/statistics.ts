@@ -26,7 +26,7 @@ export function compare(a: Iterable<number>, b: Iterable<number>): Comparison {
   for (const [index, value] of first.entries()) {
     while (below < m && (second[below] ?? 0) < value) below++;
     while (notAbove < m && (second[notAbove] ?? 0) <= value) notAbove++;
-    wins += (below + notAbove) / 2; // A tie is half a win.
+    wins += (below + notAbove) / 2; // A tie counts as half a win.
     distance = Math.max(distance, Math.abs(below / m - index / n), Math.abs(notAbove / m - (index + 1) / n));
   }
   const deviation = Math.sqrt((n * m * (n + m + 1)) / 12);

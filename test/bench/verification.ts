@@ -1,6 +1,6 @@
 /**
- * Cost of validating an access token, in its own process: for a token validated before, and for a new one. Prints a
- * Verification and exits.
+ * Cost of validating an access token, in its own process: for a token validated before, and for a new token. Prints a
+ * `Verification` and exits.
  */
 import { generateKeyPairSync } from 'node:crypto';
 import type { Session } from '../../src/tokens/sessions/session.ts';
@@ -74,7 +74,7 @@ function measure(): Verification {
   for (const token of all) assertAccepted(tokens.verifyAccess(token));
   return {
     fresh: { ES256: fresh('ES256'), RS256: fresh('RS256') },
-    // As in the authenticator: by the fingerprint, computed for each request.
+    // The authenticator also computes the fingerprint for each request and looks the token up by it.
     known: cost((index) => assertAccepted(tokens.known(fingerprint(all[index] ?? '')))),
   };
 }

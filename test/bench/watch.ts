@@ -22,7 +22,7 @@ export interface WatchFigures {
   readonly events: number;
   /** Events not received within a minute of the last change, or after the watch was closed. */
   readonly lost: number;
-  /** Milliseconds from the response to the write to the receipt. */
+  /** Milliseconds from the response to a write until the receipt of the event. */
   readonly p50: number;
   readonly p99: number;
   /** Microseconds of the server's CPU per event. */
@@ -33,7 +33,7 @@ export interface WatchFigures {
   readonly problems: readonly string[];
 }
 
-/** Few processes, since they share the machine. */
+/** The processes are few, since they share the machine with the server. */
 const processes = 2;
 const observedSeconds = 10;
 /** Time for the changes to reach their rate. */
@@ -49,7 +49,7 @@ interface Watched {
   readonly tokens: readonly string[];
   readonly pids: readonly number[];
   readonly path: (resourceVersion: string) => string;
-  /** CPU milliseconds of the server per change without watches, which are not caused by watching. */
+  /** Milliseconds of the server's CPU per change without watches. Watches do not cause this cost. */
   readonly spared: number;
 }
 
@@ -97,7 +97,7 @@ async function measure(
   signal: AbortSignal,
 ): Promise<WatchFigures> {
   const { kubeApiserver } = site;
-  // Without this, each watch would start with the changes since its resourceVersion.
+  // Stops the changes. Otherwise each watch would start with the changes since its resourceVersion.
   await changes.setRate(0);
   const { text } = request(`${paths.core}?limit=1`, {}, { token: kubeApiserver.tokens[0] });
   const response = await sendOnce(kubeApiserver.tls, text);

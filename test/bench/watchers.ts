@@ -1,6 +1,6 @@
 /**
- * A process that holds watches, started by fork. It receives WatchersJob, and later an Inquiry for the final count; it
- * sends Progress repeatedly, and finally a Tally.
+ * A process that holds watches, started by fork. The process receives a `WatchersJob`, and later an `Inquiry` for the
+ * final count. It sends `Progress` repeatedly, and finally a `Tally`.
  */
 import { connect, type OnReadOpts, type Socket } from 'node:net';
 import { connect as connectTLS } from 'node:tls';

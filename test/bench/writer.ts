@@ -1,5 +1,5 @@
 /**
- * Process that writes node changes, evenly spread heartbeats as kubelets send them. Arguments: the kubeconfig, the
+ * Process that changes nodes: it writes evenly spread heartbeats as kubelets send them. Arguments: the kubeconfig, the
  * number of nodes, changes per second, and the file for the records. Exits by itself.
  */
 import { appendFileSync } from 'node:fs';

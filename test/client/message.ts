@@ -31,7 +31,7 @@ export class Message extends Readable {
     this.status = status;
     this.headers = headers;
     this.#source = source;
-    // An error may occur before there is a reader, who receives it then.
+    // An error may occur before there is a reader. The reader then receives the error.
     this.on('error', () => undefined);
   }
 

@@ -142,7 +142,7 @@ export class ResponseReader {
       throw new FramingError(`not a length: Content-Length: ${length}`);
     if (codings.some((coding) => coding !== 'chunked') || codings.length > 1)
       throw new FramingError(`Transfer-Encoding must be chunked, not ${codings.join(', ')}`);
-    // Still in the state of a head: the final response follows.
+    // The parser still expects a head, because the final response follows.
     if (isInformational && status !== 101) return;
     this.#handler.onHead({ status, headers: headersOf(fields) });
     if (isInformational || this.#method === 'HEAD' || status === 204 || status === 304) return this.#finish();

@@ -1,10 +1,10 @@
 /**
- * Differences between the aggregated nodes and the core nodes for the programs of this folder, each with its reason. The list is complete:
- * test/integration/clients.test.ts verifies that. The name of the API group and resource versions do not count.
+ * Differences between the aggregated nodes and the core nodes as the programs of this folder report them, each with its reason. The list
+ * is complete: test/integration/clients.test.ts verifies that. The name of the API group and resource versions do not count.
  */
 export interface Difference {
   readonly case: string;
-  /** The only way on which the difference is visible; both by default. */
+  /** Way by which the server is reached, if the difference is visible only there. Default: both. */
   readonly via?: 'aggregated' | 'direct';
   /** Path within the case's result; '' for the whole. */
   readonly at: string;

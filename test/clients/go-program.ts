@@ -1,4 +1,7 @@
-/** Programs in Go, each in the versions of its own go.mod: go-programs/NAME/go.mod names the program as its tool. */
+/**
+ * Go programs. The go.mod of each program, go-programs/NAME/go.mod, pins the versions and names the program as its
+ * tool.
+ */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { output } from '../../hack/cluster/exec.ts';

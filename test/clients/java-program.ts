@@ -1,4 +1,4 @@
-/** Programs in Java, each with the libraries that its pom.xml pins and jars.sha256 verifies. */
+/** Java programs. The pom.xml of each program pins its libraries, and jars.sha256 verifies them. */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { findProgram } from '../../hack/cluster/apt.ts';

@@ -1,6 +1,6 @@
 /**
- * make test-clients: builds clients that this project did not write, and works with them against the server and a real
- * kube-apiserver. `node test/clients/main.ts [NAME…]` chooses clients. Prints a table of flows; exits with 1 after a
+ * make test-clients: builds clients that this project did not write, and uses them with the server and a real
+ * kube-apiserver. `node test/clients/main.ts [NAME…]` selects clients. Prints a table of flows; exits with 1 after a
  * failure.
  */
 import { seconds } from '../../hack/cluster/progress.ts';

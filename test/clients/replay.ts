@@ -1,4 +1,6 @@
-/** Tools that no registry has: test/clients/go/replay logs in with their libraries and settings. */
+/**
+ * Tools that no package registry provides: test/clients/go/replay logs in with the libraries and settings of each tool.
+ */
 import { freePort } from '../../hack/cluster/chosen.ts';
 import { lab } from '../labs/integration/lab.ts';
 import { visit } from '../labs/integration/person.ts';
@@ -13,7 +15,7 @@ export interface ReplaySettings {
   readonly redirectURL: string;
   readonly scopes: readonly string[];
   readonly pkce: boolean;
-  /** Token that the tool sends on. */
+  /** Token that the tool forwards. */
   readonly token: 'id_token' | 'access_token';
   readonly audience?: string;
   readonly tokenIssuer?: string;

@@ -1,4 +1,4 @@
-/** Settings of docs/guides/clients.md, with the addresses of the site instead of those of the page. */
+/** Settings of docs/guides/clients.md, with the addresses of the site instead of those on the page. */
 import { randomBytes } from 'node:crypto';
 import { parse } from 'yaml';
 import { blocksUnder } from '../labs/integration/documents.ts';

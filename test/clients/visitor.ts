@@ -1,4 +1,7 @@
-/** A browser at a web tool on this machine: it keeps the tool's cookies, and logs in at the platform as admin. */
+/**
+ * Simulates a browser that uses a web tool on this machine: it keeps the cookies of the tool, and logs in at the
+ * platform as admin.
+ */
 import { authorize } from '../labs/integration/person.ts';
 
 export class Visitor {

@@ -102,7 +102,7 @@ const bodyTypeOf = ({ access, body }: Route): string | undefined =>
 
 interface Request {
   readonly path: string;
-  /** The request has the parameter for which the route requires an identity. */
+  /** The request has the parameter for which the route requires authentication. */
   readonly isVerbose?: boolean;
   /** The request names another user. */
   readonly isOther?: boolean;

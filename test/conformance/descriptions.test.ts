@@ -72,7 +72,7 @@ test('the descriptions list exactly the routes that are served', () => {
   expect(served.length).toBeGreaterThan(50);
   expect(linesOf(v3)).toEqual(served);
   expect(linesOf(v2)).toEqual(served);
-  // kube-apiserver describes what is passed on to it; these are all such prefixes.
+  // kube-apiserver describes the requests that are forwarded to it. These are the prefixes of all their paths.
   expect([...(gateway?.prefixes ?? [])].toSorted()).toEqual(['api', 'apis', 'openapi', 'version']);
   expect(served.filter((line) => /^\w+ \/(api|apis|openapi|version)(\/|$)/.test(line))).toEqual([]);
 });
@@ -170,7 +170,7 @@ test('passing the default value of a parameter has the same effect as omitting t
   expect(checked).toBeGreaterThan(10);
 });
 
-/** Returns the parameters that the server knows of these; undefined if it ignores unknown parameters. */
+/** Returns the names among these that the server knows as parameters; undefined if it ignores unknown parameters. */
 async function knownAmong(
   parameters: readonly string[],
   [method, path, { requestBody }]: readonly [string, string, Operation],
@@ -195,7 +195,7 @@ async function knownAmong(
   return parameters.filter((name) => !isUnknown(name));
 }
 
-/** Returns the parameters that the server knows, of all that the document describes anywhere. */
+/** Returns the parameters that the server knows, among all that occur anywhere in the document. */
 async function knownParameters(
   operation: readonly [string, string, Operation],
   query: string,

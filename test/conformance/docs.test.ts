@@ -165,7 +165,7 @@ test.each([
   '/docs/callback/x',
 ])('%s is not an asset of /docs', async (path) => {
   const { status, headers } = await lab.gateway(path);
-  // Unknown paths need an identity, as everywhere.
+  // Unknown paths require authentication, as everywhere.
   expect([400, 401, 404]).toContain(status);
   expect(headers['content-type']).toMatch(/^application\/json/);
 });

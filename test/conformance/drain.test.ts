@@ -23,7 +23,7 @@ test('a stopping server ends a thousand watches in turn, each with its last chun
     new Promise((resolve) => {
       const socket = net.connect({ port: lab.ports.http, host: '127.0.0.1' });
       socket.write(request);
-      // The first bytes: the watch has started.
+      // The first bytes show that the watch has started.
       socket.once('data', () => resolve({ body }));
       const body = text(socket);
     });

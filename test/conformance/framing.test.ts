@@ -36,7 +36,7 @@ const names: NamesOf = (path, parameter) => {
 };
 /** Paths whose content differs from one request to the next. */
 const changing = /^\/(metrics|oauth|livez|readyz|healthz)|\/whoami|[?&]watch=/;
-/** Resource version of a list that is not cached. It is the cluster's. */
+/** Resource version of an uncached list, which is the cluster's. */
 const ownVersion = /"?resourceVersion"?: ?"\d+"/;
 /** Connections used in parallel, so that a consistent read that waits for the cache does not delay the others. */
 const lanes = 8;
@@ -172,8 +172,8 @@ test.each(protocols)('slow readers, and readers that close, receive intact data 
   for (const { face, request } of lists) {
     const clients = [];
     const messages = [];
-    // Sequentially: the cluster runs in this process and writes a list at once; the server would meanwhile time out a
-    // handshake.
+    // The clients receive the lists sequentially, because the cluster in this process writes a whole list at once.
+    // Meanwhile, the server would time out the handshakes of other clients.
     for (let count = 0; count < 3; count += 1) {
       const client = face.client(protocol);
       clients.push(client);

@@ -1,6 +1,6 @@
 /**
- * Requests passed on to kube-apiserver and their responses (docs/reference/gateway.md): faults and attacks, with a fake
- * kube-apiserver.
+ * Requests forwarded to kube-apiserver and their responses (docs/reference/gateway.md), with faults and attacks.
+ * kube-apiserver is a fake.
  */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { once } from 'node:events';
@@ -869,7 +869,7 @@ describe('a smuggled request', () => {
   ])('a smuggled request hidden by %s is rejected', async (_, lines) => {
     const received = await exchange(head(lines));
     for (const status of statuses(received)) expect([400, 401, 501]).toContain(status);
-    // The outer request may have been passed on; it fails later.
+    // The outer request may have been forwarded; it fails later.
     expect(kube.taken().map(({ url }) => url)).not.toContain('/api/v1/secrets');
   });
 

@@ -1,7 +1,7 @@
 /**
  * Callers choose strings but must not choose how much memory the server keeps of them. The server gets 10,000 distinct
- * strings of 64 KiB where something could be kept: limiters, caches, codes, sessions, reviews. Every other string of
- * every endpoint gets 50, with and without an identity. The heap is limited to 256 MiB.
+ * strings of 64 KiB in each place that could keep something: limiters, caches, codes, sessions, reviews. Every other
+ * string of every endpoint gets 50, both authenticated and anonymous. The heap is limited to 256 MiB.
  */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { fork, type ChildProcess } from 'node:child_process';
@@ -21,7 +21,7 @@ import { hostileStrings, pathOf, type Description, type Frame, type HostileStrin
  */
 const isWhole = process.env['FUZZ'] !== undefined;
 const kibibyte = 1_024;
-/** Allowed growth of the heap in bytes. */
+/** Allowed growth of the memory in bytes. */
 const limit = 20 * kibibyte * kibibyte;
 const many = isWhole ? 10_000 : 1_000;
 const few = isWhole ? 50 : 5;

@@ -46,7 +46,7 @@ test('requestSampling: 0 leaves only the lines of failed requests, until it is c
 
 test('requestSampling: 0.5 keeps a part of the lines', async () => {
   await configure({ requestSampling: 0.5 });
-  // Fewer than 10 or more than 90 of 100 have a probability below 1e-16.
+  // The probability of fewer than 10 or more than 90 of 100 lines is below 1e-16.
   const kept = (await levelsOf(...Array.from({ length: 100 }, () => found))).length;
   expect(kept).toBeGreaterThan(9);
   expect(kept).toBeLessThan(91);

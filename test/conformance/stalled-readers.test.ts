@@ -1,4 +1,4 @@
-/** Streams whose clients stop reading end like others and free their slots. */
+/** Streams whose clients stop reading end like other streams, and free their slots. */
 // evidence: stalled-readers
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';

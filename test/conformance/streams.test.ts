@@ -87,7 +87,7 @@ function prepare(cluster: MemoryCluster): void {
   root('apis', [group('iam.platform.io', 'v1alpha2', [resource('users', 'User', 'Cluster')])]);
 }
 
-/** Returns the paths for a described one: of a cached and an uncached resource. */
+/** Returns the requested paths for a described path, with a cached and an uncached resource. */
 function pathsOf(path: string): string[] {
   const isObject = path.endsWith('/{name}');
   const isClusterScoped = isObject && !path.includes('{namespace}');
@@ -167,7 +167,7 @@ function proxiedRows(): Row[] {
 
 interface Opened {
   readonly row: Row;
-  /** Reports if the stream has ended. */
+  /** Reports whether the stream has ended. */
   readonly hasEnded: () => boolean;
   readonly ended: Promise<void>;
 }

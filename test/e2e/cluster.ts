@@ -53,7 +53,7 @@ export async function startCluster(folder: string, controlGroup: string): Promis
       apiserverFlags: [
         '--bind-address=0.0.0.0',
         `--advertise-address=${address}`,
-        // As in most clusters: aggregated servers are reached by their ClusterIP.
+        // kube-apiserver reaches aggregated servers by their ClusterIP, as in most clusters.
         '--enable-aggregator-routing=false',
         ...kubeletFlags,
       ],

@@ -42,7 +42,7 @@ export function curl(prefix: readonly string[]): Client {
         ...(authority === undefined ? [] : ['--cacert', '/dev/stdin']),
         ...(connectTo === undefined ? [] : ['--connect-to', `::${connectTo}`]),
       ];
-      // Through cat, because a pipe has a name in /dev, while this output is a socket.
+      // Writes through cat, because a pipe has a name in /dev, while this output is a socket.
       const { code, stdout, stderr } = await run(['sh', '-c', 'cat | curl "$@"', 'sh', ...flags, url], authority);
       if (code !== 0) throw new Error(`${url}: ${stderr.trim()}`);
       const end = stdout.lastIndexOf('\n');

@@ -1,5 +1,6 @@
 /**
- * Runs in the namespaces on behalf of main.ts: the cluster, then the cases. When it ends, so do all processes there.
+ * Runs in the namespaces on behalf of main.ts: the cluster, then the cases. All processes in the namespaces end with
+ * it.
  */
 import { cases } from './cases/index.ts';
 import { startCluster } from './cluster.ts';

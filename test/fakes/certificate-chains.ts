@@ -33,7 +33,7 @@ export interface Link {
   readonly usage: keyof typeof usages;
   /** An unknown extension, or nameConstraints. */
   readonly unknown: 'critical' | 'harmless' | 'constraints' | 'none';
-  /** Signed by another key than the issuer's, in its name. */
+  /** Signed in the name of the issuer, but with another key. */
   readonly isForged: boolean;
   /** Spelling of the issuer's name. */
   readonly issuer: 'as it is' | 'in capitals' | 'wrong';
@@ -108,7 +108,7 @@ export const chainSpecs: fc.Arbitrary<ChainSpec> = fc.integer({ min: 2, max: 5 }
 const isFit = ({ validity, usage, unknown }: Link): boolean =>
   ['now', 'soon'].includes(validity) && usage !== 'server' && ['none', 'harmless'].includes(unknown);
 
-/** Applies the rules of Go's crypto/x509, and that a CA is not a client certificate. */
+/** Applies the rules of Go's crypto/x509, and rejects a CA as client certificate. */
 export function isAccepted({ commonName, links, trusted, presented }: ChainSpec, allowedName: string): boolean {
   const [leaf] = links;
   if (leaf === undefined || leaf.isCA || commonName !== allowedName || !isFit(leaf)) return false;
@@ -171,7 +171,7 @@ const extensionsOf = ({ isCA, pathLength, keyUsage, usage, unknown }: Link): Ext
 };
 
 interface MakeOptions {
-  /** Signs instead of an own root. */
+  /** Authority that signs the chain, instead of a new root. */
   readonly root?: { readonly name: string; readonly key: webcrypto.CryptoKey; readonly certificate: string };
   /** Keys are new unless shared with other chains. */
   readonly shared?: ChainKeys;

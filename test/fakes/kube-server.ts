@@ -11,7 +11,7 @@ import type { MemoryCluster } from './cluster.ts';
 /** Milliseconds until the response to a request of this user; '' is the server itself. */
 export type Latency = (path: string, user: string) => number;
 
-/** Reports if the client has disconnected. */
+/** Reports whether the client has disconnected. */
 const ended = (error: unknown): boolean => isKubeError(error, 0);
 
 const numbers = new Set(['tailLines', 'limitBytes']);

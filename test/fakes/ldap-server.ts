@@ -40,7 +40,7 @@ export class LDAPServer {
   /** Entries by the filter that finds them. */
   readonly entries = new Map<string, readonly LDAPEntry[]>();
   readonly requests: LDAPRequest[] = [];
-  /** One entry per request: if it came over TLS, and the client's server name. */
+  /** One entry per request: whether it came over TLS, and the server name that the client sent. */
   readonly security: { readonly isSecure: boolean; readonly serverName: unknown }[] = [];
   /** Number of connections so far. */
   readonly sockets: Socket[] = [];

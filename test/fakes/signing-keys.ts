@@ -20,7 +20,7 @@ export function keyMaker(): MakeKey {
 const makeKey = keyMaker();
 const pairs = keyNames.map(async ({ alg, current }) => [current, (await makeKey(alg)).toString('base64')] as const);
 
-/** The Secret of the signing keys, with which a server need not spend time on generating its own. */
+/** The Secret of the signing keys. A server that finds it need not spend time on generating keys. */
 export const signingKeysSecret = {
   metadata: { name: objectNames.signingKeysSecret },
   type: 'Opaque',

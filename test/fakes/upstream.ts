@@ -6,7 +6,7 @@ import { headerValues } from '../../src/auth/identity-headers.ts';
 import { createUpstream, type Upstream } from '../../src/cluster/client/upstream.ts';
 import { addressOf } from '../../src/cluster/wire/connections.ts';
 
-/** Credential of the server in every request passed on. */
+/** Credential of the server in every forwarded request. */
 export const ownToken = 'Bearer of-the-server';
 
 /** A connection to the test's server instead of kube-apiserver. */
@@ -28,7 +28,7 @@ export interface Passed {
 
 type Serve = (req: IncomingMessage, res: ServerResponse) => void;
 
-/** A fake kube-apiserver that responds as the current test wants. */
+/** A fake kube-apiserver that responds as the current test specifies. */
 export class FakeKubeApiserver {
   readonly seen: Passed[] = [];
   readonly server: Server = http

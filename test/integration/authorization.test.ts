@@ -81,7 +81,7 @@ async function hasRightTo(
   return false;
 }
 
-/** Reports if a role names the object in any namespace. Any right in a namespace also reveals its name. */
+/** Reports whether a role names the object in any namespace. Any right in a namespace also reveals its name. */
 async function isNamedByRole(oracle: Oracle, caller: Caller, { type, name }: TestObject): Promise<boolean> {
   const { group, resource } = type;
   for (const namespace of ['', 'kube-system', ...namespaces])

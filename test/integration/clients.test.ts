@@ -18,7 +18,8 @@ const written = (of: Seen): Found[] =>
     .filter((difference) => of.has(difference.case))
     .map((difference) => Object.fromEntries(Object.entries(difference).filter(([key]) => key !== 'reason')) as Found);
 
-// A resourceVersion that is too old for a server without history must be too old for the other one as well.
+// Discards the history: a resourceVersion that is too old for a server without history must be too old for the other
+// server as well.
 beforeAll(async () => {
   await forgetPast();
   await described();

@@ -176,7 +176,7 @@ const readSecret = async (name: string, key: string): Promise<string> =>
 const statusOfClient = async (secret: string): Promise<number> =>
   (await postForm({ ...passwordForm('alice'), client_id: 'referred', client_secret: secret })).status;
 
-// Hash or client secret are in Secrets, as carol's and the client's.
+// The hash of carol's password is in a Secret, and so is the secret of the client `referred`.
 describe('a Secret that the configuration refers to', () => {
   test("a changed password in a Secret that the configuration refers to applies immediately and revokes the user's sessions", async () => {
     const before = await readSecret(carolSecret, 'hash');
@@ -263,7 +263,7 @@ describe('an invalid configuration', () => {
   test('an invalid configuration is rejected as a whole, with every problem and its path', async () => {
     const problems = await refuse(breaks);
     expect(pathsOf(problems).toSorted()).toEqual(broken.toSorted());
-    // None of it takes effect, not even the valid parts.
+    // No part of the configuration takes effect, not even a valid one.
     expect(await mayLogIn('bob', passwords.bob)).toEqual([200, 200]);
     expect((await postForm(passwordForm('Capital', 'plain'))).status).toBe(400);
   });

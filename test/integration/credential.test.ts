@@ -82,7 +82,7 @@ async function kubectl(args: readonly string[]): Promise<Executed> {
     contexts: [{ name: 'platform', context: { cluster: 'platform', user: 'me' } }],
     'current-context': 'platform',
   };
-  // Another kubectl may be reading it.
+  // Another kubectl may be reading the file, so an existing file is not overwritten.
   if (!existsSync(kubeconfig)) writeFileSync(kubeconfig, stringify(document));
   return execute(lab().kubectl, args, { env: { KUBECONFIG: kubeconfig, HOME: home }, timeout: 60_000 });
 }
@@ -179,7 +179,7 @@ describe('kubectl', () => {
     expect((await call(`${secureGateway()}${whoami}`, { token: accessToken })).status).toBe(401);
     const again = await credential([...flags(), '--login=password', '--username=admin', '--logout']);
     expect(again.code).toBe(1);
-    expect(again.stderr).toContain('is cached for these flags; use the --login, --username and --audience');
+    expect(again.stderr).toContain('is cached for these flags; use the same --login, --username and --audience');
     writeFileSync(join(cacheFolder(), 'x'), '');
     remember(refreshToken);
     expect((await kubectl(['get', '--raw', whoami])).code).toBe(1);

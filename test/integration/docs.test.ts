@@ -51,7 +51,7 @@ const evilKind = {
     ],
   },
 };
-/** A custom resource whose operations collide with those of the other one, with very long texts. */
+/** A custom resource whose operations collide with those of the resource above. It has very long texts. */
 const statusKind = {
   ...evilKind,
   metadata: { name: 'trapstatuses.docs.example.com' },
@@ -559,7 +559,7 @@ describe('an administrator at /docs', () => {
       .first()
       .waitFor();
     await page.getByText('1850 more', { exact: true }).first().waitFor();
-    // Bidirectional marks affect nothing else.
+    // Bidirectional marks in these texts do not affect other texts.
     for (const one of ['.schema .type', '.schema .name'])
       expect(await page.evaluate(`getComputedStyle(document.querySelector('${one}')).unicodeBidi`)).toBe('isolate');
 
@@ -606,7 +606,7 @@ describe('a request at /docs that cannot be sent', () => {
     await page.keyboard.type('..');
     await page.keyboard.press('Enter');
     await expectAlert(page, '".." cannot be sent');
-    // It is not copied either.
+    // The button Copy rejects the value, too.
     await page.getByRole('button', { name: 'Copy' }).click();
     await page.locator('input[aria-invalid=true]:focus').waitFor();
     expect(await page.getByRole('button', { name: 'Copy', exact: true }).count()).toBe(1);

@@ -153,7 +153,7 @@ describe.each([
   let copied = '';
 
   beforeAll(async () => {
-    // As `make run` does, so that no cluster DNS is needed.
+    // Sets the issuer as `make run` does, so that no cluster DNS is needed.
     restore = await configure(({ authentication }) => {
       authentication['issuer'] = secureGateway();
     });

@@ -106,7 +106,7 @@ describe('the gateway and kube-apiserver return the same bytes', () => {
       {},
     ],
     [`${configMaps}/kube-root-ca.crt`, {}],
-    // Errors.
+    // Requests that get an error.
     ['/api/v1/nodes/nobody', {}],
     ['/api/v1/nodes?labelSelector=%25%25', {}],
     ['/api/v1/nodes?limit=x', {}],

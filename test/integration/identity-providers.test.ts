@@ -183,7 +183,7 @@ describe('LDAP with the mapping auto', () => {
       identities: [{ provider: 'corp', subject: expect.stringMatching(/^[-0-9a-f]{36}$/) as unknown }],
     });
     expect(spec).not.toHaveProperty('groups');
-    // A refresh keeps the groups; a later login, by e-mail address or on the other replica, is of the same user.
+    // A refresh keeps the groups; a later login by e-mail address or on the other replica logs in the same user.
     const refreshed = (await postForm(refreshForm(tokens.refresh_token))).json as Tokens;
     expect((await whoami(refreshed.access_token)).groups).toContain('corp:engineers');
     for (const name of ['erin', 'Erin', 'erin@example.org'])
@@ -524,7 +524,7 @@ describe('an OpenID provider', () => {
     const query = await openid.login(await pressButton(browser), 'o-1');
     const other = newBrowser();
     await expectRefused(other, await back(other, query), 400, 'not started in this browser');
-    // Not even if an attacker puts the cookie of the login into a victim's browser.
+    // An attacker who puts the cookie of the login into a victim's browser does not succeed either.
     await other.open(authorize);
     other.cookies.set('__Host-platform-provider', browser.cookies.get('__Host-platform-provider') ?? '');
     await expectRefused(other, await back(other, query), 400, 'not started in this browser');

@@ -265,7 +265,7 @@ describe('X-Remote-* headers', () => {
   ])('X-Remote-* headers are ignored with a certificate of %s', async (_, issue) => {
     const certificate = await issue();
     expect(await statuses({ headers: masters, certificate })).toEqual(all(401));
-    // The certificate does not authenticate by itself; a token is valid as without it.
+    // The certificate alone does not authenticate, and has no effect on a valid token.
     expect(await statuses({ certificate })).toEqual(all(401));
     const { access_token: token } = await login('alice');
     expect(await refusedUser(aggregatedNodes(), { token, certificate, headers: masters })).toBe('alice');

@@ -68,7 +68,7 @@ const rules = fc
       ...rule(authentication, 'uids', names.uids),
       ...rule(authentication, 'userextras/team', names.team),
       ...names.all.map((resource) => ({ verbs: ['impersonate'], apiGroups: [''], resources: [resource] })),
-      // Shows when the role is in force.
+      // Right by which the test detects that the role is in effect.
       { verbs: ['impersonate'], apiGroups: [''], resources: ['users'], resourceNames: ['in-force'] },
     ];
   });

@@ -246,7 +246,7 @@ describe('a kube-apiserver with the issuer and platform-cli as audiences, withou
     const user = await eventually('kube-apiserver has read the published keys', () => whoami(token, trustingIssuer));
     expect(user).toMatchObject({ username: 'alice', uid: decodeToken(token).claims['sub'] });
     expect(user.groups.toSorted()).toEqual(['keepers', 'staff', 'system:authenticated']);
-    // It caches a token that it has seen, but not this one.
+    // kube-apiserver caches tokens that it has seen, but it has not seen this one.
     const { access_token: revoked } = await tokens(passwordForm('alice'));
     await revoke(revoked);
     expect(Object.keys((await whoami(revoked, trustingIssuer)).extra ?? {})).toContain(verified);

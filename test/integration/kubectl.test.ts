@@ -1,4 +1,4 @@
-/** kubectl through kube-apiserver, in the cluster's version and a years older one. */
+/** kubectl through kube-apiserver, in the cluster's version and in one that is years older. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
@@ -40,7 +40,8 @@ const manifest = (): string => join(lab().dir, 'node.json');
 const may = async (client: Kubectl, verb: string, ...as: readonly string[]): Promise<string> =>
   (await client('auth', 'can-i', verb, ours, ...as)).stdout.trim();
 
-// After its start kube-apiserver may not describe nodes yet, and this server's descriptions are based on its.
+// kube-apiserver may not describe nodes immediately after its start, and the descriptions of this server are based on
+// those of kube-apiserver.
 beforeAll(described, 240_000);
 
 describe.each([

@@ -101,7 +101,7 @@ describe('login failures of one user from one address', () => {
     expectLimited(await attempt({ username, address }));
     expectLimited(await attempt({ username, address, right: true }));
     expectRight(await attempt({ username, address: newAddress(), right: true }));
-    // A success elsewhere does not lift the limit here.
+    // A successful login from another address does not lift the limit of this address.
     expectLimited(await attempt({ username, address, right: true }));
   });
 
@@ -147,7 +147,7 @@ describe('login failures at one replica', () => {
       const { username: existing } = await limit({ maxTries: 2 });
       const username = kind === 'exists' ? existing : stranger();
       await eventually('the other replica limits the username too', async () => {
-        // A success there resets the failures that arrive meanwhile.
+        // A successful login on the other replica also resets the failures that arrive meanwhile.
         const address = newAddress();
         const since = Date.now();
         expectWrong(await attempt({ username, address }));
@@ -255,7 +255,7 @@ describe('guesses of a client secret', () => {
       expect(refused.headers['retry-after']).toMatch(/^[1-9]\d{0,2}$/);
       expect((await tryAs(client, clientSecret, newAddress())).status).toBe(kind === 'exists' ? 200 : 401);
       await eventually('the other replica limits the guesses too', async () => {
-        // A success there resets the failures that arrive meanwhile.
+        // A successful login on the other replica also resets the failures that arrive meanwhile.
         address = newAddress();
         const since = Date.now();
         for (let round = 0; round < 2; round += 1) await guess();

@@ -142,7 +142,7 @@ describe('a client with a ServiceAccount', () => {
       username: `system:serviceaccount:default:${name}`,
       sub: (decodeToken(subject).claims['kubernetes.io'] as { serviceaccount: { uid: string } }).serviceaccount.uid,
     });
-    // The exchanged token ends with the token for which it was exchanged.
+    // The exchanged token expires no later than the subject token.
     const ends = [exchanged.access_token, subject].map((token) => Number(decodeToken(token).claims['exp']));
     expect(ends[0]).toBeLessThanOrEqual(ends[1] ?? 0);
     for (const base of [a, b])

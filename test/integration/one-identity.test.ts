@@ -135,7 +135,7 @@ async function expectOneIdentity(token: string, expected: Partial<Identity>, isB
       expect(await nodesStatus(`${base}${path}`, { token })).toBe(isBound ? 200 : 403);
 }
 
-/** Compares the same, and also the Session and the introspection of a token of this server. */
+/** Compares these places, and also the Session and the introspection of a token of this server. */
 async function expectOneOwnIdentity(token: string, expected: Partial<Identity>, isBound: boolean): Promise<void> {
   await expectOneIdentity(token, expected, isBound);
   const { sid, sub, username, groups } = readJWT(token).claims as Record<string, string> & { groups: string[] };

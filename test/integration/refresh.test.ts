@@ -125,13 +125,13 @@ describe('after the grace period', () => {
     const other = await login('admin', a);
     const first = await login('admin', a);
     const second = await refresh(first.refresh_token, a);
-    // In a later millisecond.
+    // Reuse in a later millisecond than the refresh.
     await new Promise((resolve) => setTimeout(resolve, 20));
     await expectRefused(first.refresh_token, b);
     await expectEnded(first.access_token);
     await expectEnded(second.access_token);
     await expectRefused(second.refresh_token, a);
-    // Another login of the same user is another session.
+    // Another login of the same user has a separate session.
     expect(await statusWith(other.access_token, b)).toBe(200);
     await refresh(other.refresh_token, b);
   });
@@ -157,7 +157,7 @@ describe('settings of sessions', () => {
     await expectEnded(before.access_token);
     await expectRefused(before.refresh_token, a);
     expect(await statusWith(after.access_token, a)).toBe(200);
-    // 403: authenticated, without rights.
+    // The token is valid, but the user has no rights: 403.
     expect(await statusWith(alice.access_token, a)).toBe(403);
   });
 
@@ -170,7 +170,7 @@ describe('settings of sessions', () => {
       await eventually('the other sessions have ended', async () => {
         for (const at of [a, b]) {
           const statuses = await Promise.all(started.map(({ access_token }) => statusWith(access_token, at)));
-          // 403: authenticated, without rights.
+          // The token is valid, but the user has no rights: 403.
           expect(statuses.toSorted((x, y) => x - y)).toEqual([401, 401, 401, 403]);
         }
       });

@@ -220,7 +220,7 @@ describe('the right to create TokenReviews', () => {
     const asAlice = await post(alice.access_token, { token: deputyToken, headers: { 'impersonate-user': 'alice' } });
     expect(asAlice.status).toBe(403);
     expect(asAlice.text).toContain('User \\"alice\\" cannot create resource \\"tokenreviews\\"');
-    // An administrator, who has the right, as a user without it.
+    // An administrator has the right, but impersonates a user who does not have it.
     const { access_token: admin } = await login('admin');
     expect((await post(alice.access_token, { token: admin })).status).toBe(201);
     const asBob = await post(alice.access_token, { token: admin, headers: { 'impersonate-user': 'bob' } });

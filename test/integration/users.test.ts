@@ -37,7 +37,7 @@ const become = (what: string, fetchStatuses: () => Promise<number[]>, status: nu
     expect(await fetchStatuses()).toEqual([status, status]);
   });
 
-/** Returns the reason for which kube-apiserver rejects it. */
+/** Returns the reason for which kube-apiserver rejects the user. */
 const refusal = (spec: object, name = 'refused'): Promise<string> =>
   createUser(name, spec).then(
     () => 'accepted',

@@ -26,8 +26,8 @@ export interface AccountsOptions extends Pick<PasswordChecks, 'providerTypes'> {
   readonly authentication?: Authentication | undefined;
   readonly log?: Logger | undefined;
   /**
-   * Replica beside which this one starts, in the same cluster and with its configuration unless `authentication` is
-   * given.
+   * Replica beside which this one starts. Both use the same cluster, and the same configuration unless `authentication`
+   * is given.
    */
   readonly beside?: { readonly clock: FakeClock; readonly cluster: MemoryCluster };
 }

@@ -1,4 +1,4 @@
-/** Builds Go programs from folders without a go.mod, which `make verify` would vet and compile. */
+/** Builds Go programs from folders without a go.mod. A go.mod would make `make verify` vet and compile the folder. */
 import { copyFile, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

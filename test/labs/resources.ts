@@ -65,7 +65,7 @@ export class FakeResponse extends Writable {
   headersSent = false;
   readonly headers: Record<string, string> = {};
   readonly chunks: Buffer[] = [];
-  /** Blocks reading while true. */
+  /** Blocks reading while it is true. */
   stalled = false;
   #waiting: (() => void) | undefined;
 

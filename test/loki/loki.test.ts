@@ -95,7 +95,7 @@ storeSuite('loki', {
         expect([found.total, found.records.length, found.partial?.reason]).toEqual([
           150,
           110,
-          'of records with the same time, only 100 are returned',
+          'only 100 of the records with the same time are returned',
         ]);
         await store.close();
       });

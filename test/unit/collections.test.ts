@@ -6,7 +6,10 @@ import { expect, test } from '@jest/globals';
 import { globSync, readFileSync } from 'node:fs';
 import { collectionsIn } from './collections.ts';
 
-/** Grouped by reason. Each is a path below src/ without `.ts`, the class or function (nothing for a module), and the name. */
+/**
+ * The allowed collections, grouped by reason. Each is a path below src/ without `.ts`, the class or function (nothing for a
+ * module), and the name.
+ */
 const argued: Readonly<Record<string, readonly string[]>> = {
   'it implements the bounded collections': [
     'runtime/bounded-cache all',

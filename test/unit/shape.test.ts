@@ -1,6 +1,6 @@
 /**
- * Adding one of these takes one file or folder, one line in an index and one block of the configuration schema. No other file of src contains
- * its name.
+ * A log store, a grant or an identity provider consists of one file or folder, one line in an index and one block of the configuration
+ * schema. No other file of src contains its name.
  */
 import { expect, test } from '@jest/globals';
 import { globSync, readFileSync } from 'node:fs';

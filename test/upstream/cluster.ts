@@ -21,7 +21,7 @@ export interface Cluster {
   readonly direct: string;
   /** Kubeconfig of an administrator at the gateway, with a token that is valid for two hours. */
   readonly gateway: string;
-  /** Ends what is not recorded in the state folder. */
+  /** Ends the processes that are not recorded in the state folder. */
   close(): Promise<void>;
 }
 

@@ -50,7 +50,7 @@ async function runSimulated(program: string): Promise<void> {
     await runSpecs({ ...common, name: 'gateway', kubeconfig: cluster.gateway });
   } finally {
     await cluster.close();
-    // With its processes the control plane loses its folder.
+    // The logs are kept first, because stopping the control plane deletes its folder.
     await keep('simulated');
     await stopControlPlane(dirs.simulated);
   }

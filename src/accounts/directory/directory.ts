@@ -30,7 +30,7 @@ export interface Shared {
   readonly others: readonly string[];
 }
 
-const unreadable = (): Error => serviceUnavailable('the users cannot be read from the cluster now');
+const unreadable = (): Error => serviceUnavailable('the users cannot be read from the cluster at the moment');
 
 export class Directory {
   readonly clients: Clients;

@@ -33,7 +33,7 @@ const hasUnknownOutcome = (error: unknown): boolean =>
 
 const unknownOutcome = (cause: unknown): Error =>
   serviceUnavailable(
-    'the cluster did not confirm the change: the new password may be active now or in a moment; try it before you set it again',
+    'the cluster did not confirm the change: the new password may be active now or soon; try to log in with it before you set it again',
     1,
     cause,
   );

@@ -18,7 +18,7 @@ const isSame = (one: Identity, { provider, subject }: Identity): boolean =>
   one.provider === provider && one.subject === subject;
 
 const notWritten = (cause: unknown): Error =>
-  serviceUnavailable('the user cannot be created in the cluster now; try again', 1, cause);
+  serviceUnavailable('the user cannot be created in the cluster at the moment; try again', 1, cause);
 
 export class Linking {
   readonly #config: LiveConfiguration;
@@ -71,7 +71,7 @@ export class Linking {
     const { identity, displayName } = person;
     const username = usernameOf(person.username);
     if (username === undefined)
-      throw new PersonRefused(`your name at ${identity.provider} cannot be turned into a username`);
+      throw new PersonRefused(`your name at ${identity.provider} cannot be converted to a username`);
     const taken = (): PersonRefused => {
       const reason = `the username ${username} is already taken`;
       this.#logRefusal(person, reason);

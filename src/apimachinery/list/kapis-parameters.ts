@@ -55,8 +55,8 @@ const filterShape = {
   names: described('Objects whose name is in this comma-separated list', parsed(nameIsOneOf).optional()),
   uid: described('Objects with this uid', parsed(propertyIs('uid')).optional()),
   namespace: described('Objects in this namespace', parsed(propertyIs('namespace')).optional()),
-  ownerReference: described('Objects with an owner of this uid', parsed(ownedBy('uid')).optional()),
-  ownerKind: described('Objects with an owner of this kind', parsed(ownedBy('kind')).optional()),
+  ownerReference: described('Objects that have an owner with this uid', parsed(ownedBy('uid')).optional()),
+  ownerKind: described('Objects that have an owner of this kind', parsed(ownedBy('kind')).optional()),
   label: described('Same as labelSelector', parsed(labelFilters).optional()),
   annotation: described(
     'Selector over annotations, in the syntax of labelSelector',
@@ -76,7 +76,7 @@ export const labelSelector = described(
 const shownShape = {
   managedFields: described('Include metadata.managedFields', unset),
   fields: described(
-    `Return only the fields at these comma-separated paths (at most ${maxPaths}), and the fields that name the object`,
+    `Return only the fields at these comma-separated paths (at most ${maxPaths}), plus the fields that identify the object`,
     parsed(
       parseFields,
       text.meta({
@@ -155,7 +155,7 @@ function ownFilters<F>(definition: Definition<F>): Shape {
 const hints = { continue: 'not supported on /kapis; use page and limit, or use /apis' };
 const watchHints = {
   ...hints,
-  ...Object.fromEntries(Object.keys(pageShape).map((name) => [name, 'not supported by a watch'])),
+  ...Object.fromEntries(Object.keys(pageShape).map((name) => [name, 'not supported with watch=true'])),
 };
 
 /** Returns the parameters of lists and watches, including `own`. */

@@ -87,7 +87,7 @@ class Plugin {
     const cached = await readTokens(this.#file, report);
     if (cached === undefined)
       throw new Error(
-        `no login at ${this.#url} is cached for these flags; use the --login, --username and --audience of the login`,
+        `no login at ${this.#url} is cached for these flags; use the same --login, --username and --audience as for the login`,
       );
     await forgetTokens(this.#file);
     await this.#server.post('/oauth/revoke', { token: cached.refreshToken, ...this.#login.client });

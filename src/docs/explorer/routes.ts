@@ -69,11 +69,14 @@ export function docsRoutes({ issuer }: { readonly issuer: () => string }): reado
       isPage: true,
       summary: 'Open the API explorer',
       description:
-        'Returns an HTML page that shows the API descriptions and sends requests. Users log in there by the authorization code flow with PKCE. The page itself requires no authentication.',
+        'Returns an HTML page that shows the API descriptions and sends requests. Users log in on the page with the authorization code flow and PKCE. The page itself requires no authentication.',
       access: anonymous,
       responses: {
         ...page,
-        301: { description: 'The path ends in a slash', headers: { Location: 'Path of the page' } },
+        301: {
+          description: 'Redirect to the path without the trailing slash',
+          headers: { Location: 'Path of the page' },
+        },
       },
       handler: ({ req, res, context }) =>
         context.info.path.endsWith('/')

@@ -27,7 +27,7 @@ const errorsByStatus: Readonly<Record<number, readonly [name: string, descriptio
   409: ['Conflict', 'The object already exists, or another request has changed it'],
   413: ['ContentTooLarge', 'The body of the request is too large'],
   415: ['UnsupportedMediaType', 'The media type of the body is not supported'],
-  422: ['Invalid', 'The request is well-formed but not valid; details name the fields'],
+  422: ['Invalid', 'The request is well-formed but invalid; `details` names the fields'],
   429: ['TooManyRequests', 'Too many requests or failed attempts; try again after Retry-After'],
   500: ['InternalError', 'Internal error; find its cause in the server log by the Audit-Id'],
   502: ['BadGateway', 'A dependency, such as kube-apiserver or the log store, sent no valid response'],

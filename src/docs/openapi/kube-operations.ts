@@ -127,7 +127,7 @@ const listing: readonly ParameterDescription[] = [
     'Selector over `metadata.name`, `metadata.namespace` and the selectable fields of the definition',
   ),
   inQuery('labelSelector', 'Label selector, such as `a=b,c in (d,e),!f`'),
-  inQuery('limit', 'Maximum number of items of a chunk', integer),
+  inQuery('limit', 'Maximum number of items per chunk', integer),
   inQuery('resourceVersion', 'Oldest version that the list may have; version after which a watch starts'),
   inQuery('resourceVersionMatch', 'Meaning of `resourceVersion`: `NotOlderThan` or `Exact`'),
   inQuery('sendInitialEvents', 'Start a watch with the existing objects', flag),

@@ -24,7 +24,7 @@ export const authentication =
     const { req, query, sourceIP } = exchange;
     if (query.has('access_token'))
       throw badRequest(
-        'access_token is not accepted in the query, which proxies log; send Authorization: Bearer <token>',
+        'access_token is not accepted in the query, because proxies log URLs; send Authorization: Bearer <token>',
         { headers: { 'WWW-Authenticate': 'Bearer realm="platform", error="invalid_request"' } },
       );
     const { access } = exchange.route;

@@ -107,15 +107,15 @@ export function accountRoutes(parts: AccountEndpointParts): Route[] {
       path: accountPath,
       summary: 'Show the account page',
       description:
-        'Shows the user, a form for a new password, and the sessions. Without a login, the login page is shown.',
+        'Shows the user, a form for a new password, and the sessions. If the user is not logged in, the login page is shown instead.',
       handler: (page) => withLogin(page, (login) => show(page, login)),
     }),
     formRoute({
       path: accountPath,
       summary: 'Change the password or revoke sessions',
       description:
-        'Receives the forms of the account page. A new password revokes all sessions that were started with the ' +
-        'old one, and logs this browser in again. A password that is managed by an identity provider or in the ' +
+        'Receives the forms of the account page. A new password revokes all sessions that were started with the old ' +
+        'password, and logs this browser in again. A password that is managed by an identity provider or in the ' +
         'cluster configuration cannot be changed here.',
       fields: {
         end: described('Session to revoke, or `others` for all except the login of this browser', text.optional()),

@@ -50,11 +50,11 @@ export function authorizationEndpoint(parts: AuthorizationParts): OAuthEndpoint 
         path,
         summary: 'Request an authorization code',
         description:
-          'Starts the authorization code flow with PKCE (RFC 6749 section 4.1, RFC 7636, OpenID Connect Core ' +
-          'section 3.1.2). The configuration must allow the client this grant. The server shows its login and ' +
-          'consent pages if they are needed, then redirects to `redirect_uri` with `code`, `state` and `iss`. ' +
-          'The code is valid for one minute and for one use. Errors are redirected too; only a wrong `client_id` ' +
-          'or `redirect_uri` is shown to the user.',
+          'Starts the authorization code flow with PKCE (RFC 6749 section 4.1, RFC 7636, OpenID Connect Core section ' +
+          '3.1.2). The configuration of the client must list this grant. The server shows its login and consent ' +
+          'pages if they are needed, then redirects to `redirect_uri` with `code`, `state` and `iss`. The code is ' +
+          'valid for one minute and for one use. Errors are redirected too, except that a wrong `client_id` or ' +
+          '`redirect_uri` is shown to the user.',
         // The query is parsed in `authorize`, because the client determines where errors are sent.
         query: { ...authorizationParameters, parse: (query) => query },
         handler: (page) => authorize(parts, page, page.query),
@@ -78,10 +78,10 @@ export function authorizationEndpoint(parts: AuthorizationParts): OAuthEndpoint 
         path: consentPath,
         summary: 'Allow or deny an authorization request',
         description:
-          'Receives the form of the consent page, and continues the request of `GET /oauth/authorize`. A denial ' +
-          'is redirected to the client as `access_denied`. A consent is remembered for the client and the scope ' +
-          'until the login of the browser expires or is revoked. A client whose `redirect_uri` is not `https` ' +
-          'needs it each time.',
+          'Receives the form of the consent page, and continues the request of `GET /oauth/authorize`. A denial is ' +
+          'redirected to the client as `access_denied`. A consent is remembered for the client and the scope until ' +
+          'the login of the browser expires or is revoked. A client whose `redirect_uri` is not `https` needs a new ' +
+          'consent each time.',
         fields: {
           request: described('Query of the authorization request', text),
           decision: described('`allow`; any other value denies the request', text.optional()),

@@ -63,9 +63,7 @@ export function deviceAuthorizationEndpoint({
         path,
         summary: 'Start the login of a device',
         description:
-          'Returns the two codes of the device grant (RFC 8628), which the configuration of the client must ' +
-          'list. The user opens `verification_uri` in any browser and allows the device; meanwhile the device ' +
-          'polls `POST /oauth/token`.',
+          'Returns the two codes of the device grant (RFC 8628). The configuration of the client must list this grant. The user opens `verification_uri` in any browser and authorizes the device; meanwhile the device polls `POST /oauth/token`.',
         directory,
         limiter,
         mayBePublic: true,

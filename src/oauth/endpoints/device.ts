@@ -34,7 +34,7 @@ const userCodeParameter = { user_code: described('Code that the device shows', t
 const fields = {
   ...userCodeParameter,
   decision: described(
-    '`allow`; any other value denies the device; without it, the page asks for confirmation',
+    '`allow` authorizes the device, any other value denies it. If the parameter is missing, the page asks for confirmation',
     text.optional(),
   ),
 };
@@ -45,8 +45,7 @@ export function deviceRoutes(parts: DeviceParts): Route[] {
       path: devicePath,
       summary: 'Show the device login page',
       description:
-        'Shows a form for the code that a device displays (RFC 8628 section 3.3). Without a login, the login page is ' +
-        'shown.',
+        'Shows a form for the code that a device displays (RFC 8628 section 3.3). If the user is not logged in, the login page is shown instead.',
       query: oauthParameters(userCodeParameter),
       handler: (page) => show(parts, page, page.query.user_code),
     }),

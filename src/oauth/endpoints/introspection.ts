@@ -99,9 +99,7 @@ export function introspectionEndpoint({
         path,
         summary: 'Check whether a token is valid',
         description:
-          'Returns the state of a token (RFC 7662) to a client with a secret. It can check its own tokens, and ' +
-          'with `introspection: true` in its configuration the access tokens of all clients. Any other token, ' +
-          'and any with the audience `kubernetes`, is reported as `active: false`.',
+          'Returns the state of a token (RFC 7662) to a client with a secret. A client can check its own tokens and, with `introspection: true` in its configuration, the access tokens of all clients. All other tokens, and all tokens with the audience `kubernetes`, are reported as `active: false`.',
         directory,
         limiter,
         formName: 'IntrospectionRequest',

@@ -37,8 +37,7 @@ export function keysEndpoint(keys: Pick<SigningKeys, 'published'>): OAuthEndpoin
         path,
         summary: 'List the public signing keys',
         description:
-          'Returns the JWK Set (RFC 7517) that verifies the tokens of this server. It can be cached for five ' +
-          'minutes: a new key is published for longer than that before it signs.',
+          'Returns the JWK Set (RFC 7517) that verifies the tokens of this server. Clients can cache it for five minutes: each new key is published more than five minutes before it signs.',
         access: anonymous,
         responses: { 200: { description: 'The JWK Set', content: { [jwkSet]: keySetSchema } } },
         handler: ({ res }) =>

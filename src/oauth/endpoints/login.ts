@@ -65,7 +65,7 @@ export function loginRoutes(parts: LoginParts): Route[] {
   const shown = pageRoute({
     path: loginPath,
     summary: 'Show the login page',
-    description: 'Shows a logout page instead if the browser is logged in.',
+    description: 'Shows a logout page instead if the user is already logged in.',
     async handler(page) {
       const already = await browserLogin(page, { sessions, directory });
       if (already === undefined) return showLogin(page, { next: loginPath });

@@ -72,8 +72,7 @@ export function metadataRoutes(endpoints: readonly OAuthEndpoint[], issuer: () =
     method: 'get',
     summary: 'Get the authorization server metadata',
     description:
-      'Returns the endpoints and features of this server (RFC 8414, OpenID Connect Discovery 1.0). It can be ' +
-      'cached for five minutes.',
+      'Returns the endpoints and features of this server (RFC 8414, OpenID Connect Discovery 1.0). Clients can cache the response for five minutes.',
     access: anonymous,
     responses: json(metadataSchema, 'The metadata'),
   } as const;
@@ -84,7 +83,7 @@ export function metadataRoutes(endpoints: readonly OAuthEndpoint[], issuer: () =
       defineRoute({
         ...common,
         path: `/.well-known/${name}/*path`,
-        description: 'Serves the metadata if the issuer has this path (RFC 8414 section 3.1); any other path is 404.',
+        description: 'Serves the metadata if the issuer has this path (RFC 8414 section 3.1). Any other path gets 404.',
         pathParameters: { path: 'Path of the issuer, if it has one' },
         handler({ res, context }) {
           if (context.info.path !== `/.well-known/${name}${new URL(issuer()).pathname}`) throw pathNotFound();

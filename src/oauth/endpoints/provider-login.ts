@@ -87,7 +87,7 @@ const callbackParameters = oauthParameters({
   code: described('Authorization code of the provider', text.optional()),
   iss: described('Issuer of the provider', text.optional()),
   error: described('Error code of the provider', text.optional()),
-  error_description: described('Description of the error, for people', text.optional()),
+  error_description: described('Human-readable description of the error', text.optional()),
 });
 
 interface CallbackRequest extends PageRequest {

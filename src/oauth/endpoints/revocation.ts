@@ -33,10 +33,10 @@ export function revocationEndpoint(parts: {
         path,
         summary: 'Revoke the session of a token',
         description:
-          'Revokes the session of an access or refresh token, and with it all its tokens (RFC 7009). Every replica ' +
-          'rejects them within a second. kube-apiserver may accept them longer: while its webhook cache lasts, ' +
-          'or until they expire if it validates tokens itself. A client can revoke its own tokens, and with ' +
-          '`introspection: true` in its configuration those of all clients.',
+          'Revokes the session of an access or refresh token, and all tokens of that session (RFC 7009). Every ' +
+          'replica rejects the tokens within a second. kube-apiserver may accept them for longer: until its webhook ' +
+          'cache expires, or, if it validates tokens itself, until the tokens expire. A client can revoke its own ' +
+          'tokens, and with `introspection: true` in its configuration those of all clients.',
         directory,
         limiter,
         mayBePublic: true,

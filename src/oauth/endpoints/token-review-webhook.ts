@@ -65,7 +65,7 @@ const reviewedUserSchema = named(
 const statusSchema = named(
   'ReviewedTokenStatus',
   object(
-    { authenticated: described('Whether the token is valid; if it is not, only `error` may follow', flag) },
+    { authenticated: described('Whether the token is valid; if it is not, `error` is the only other property', flag) },
     {
       user: reviewedUserSchema,
       audiences: described('Accepted audiences that match', list(text)),
@@ -95,7 +95,7 @@ const reviewerOf = (client: Client): Reviewer => ({
     ? refused
     : {
         ...refused,
-        error: `the token is invalid or not one of the client "${client.name}", which can review only its own tokens; set introspection: true in its configuration to review all`,
+        error: `the token is invalid, or was not issued to the client "${client.name}"; only clients with introspection: true in their configuration can review the tokens of other clients`,
       },
 });
 
@@ -152,11 +152,11 @@ export function tokenReviewEndpoint(parts: TokenReviewParts): OAuthEndpoint {
         path: '/oauth/authenticate',
         summary: 'Authenticate a token for kube-apiserver',
         description:
-          'The token webhook of kube-apiserver: takes and returns a TokenReview of `authentication.k8s.io/v1`. A ' +
-          'bearer token needs the right to `create` `tokenreviews.authentication.k8s.io`. A client authenticates ' +
-          'by HTTP Basic; without `introspection: true` in its configuration, it can review only its own tokens, ' +
-          'and `status.error` says so for any other. The client `platform` is rejected. Tokens that this server ' +
-          'did not issue are never authenticated.',
+          'The token webhook of kube-apiserver: takes and returns a TokenReview of `authentication.k8s.io/v1`. The ' +
+          'user of a bearer token requires the right to `create` `tokenreviews.authentication.k8s.io`. A client ' +
+          'authenticates by HTTP Basic. Without `introspection: true` in its configuration, a client can review only ' +
+          'its own tokens, and `status.error` reports this for all other tokens. The client `platform` is rejected. ' +
+          'Tokens that this server did not issue are never authenticated.',
         access: { kind: 'client', schemes: ['client', 'bearer'] },
         // client-go sends the parameter `timeout`.
         query: queryOfClients([inQuery('timeout', 'Ignored; client-go sends it')]),

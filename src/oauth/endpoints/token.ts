@@ -102,10 +102,10 @@ export function tokenEndpoint(options: {
           summary: 'Exchange credentials for an access token',
           description:
             'Serves grants of RFC 6749, the device grant (RFC 8628) and token exchange (RFC 8693), if the ' +
-            'configuration of the client lists them. A refresh token is valid for one use. If its response is ' +
-            'lost, repeat the request within `refreshGrace` (10 s by default). A later reuse revokes the session, ' +
-            'like a second use of a code. The device grant returns `authorization_pending` until the user decides. ' +
-            'Too many wrong passwords or secrets return 429 with `Retry-After`.',
+            'configuration of the client lists them. A refresh token is valid for one use. If the response to a ' +
+            'refresh is lost, repeat the request within `refreshGrace` (10 s by default). A later reuse revokes the ' +
+            'session, as does the reuse of an authorization code. The device grant returns `authorization_pending` ' +
+            'until the user decides. Too many wrong passwords or secrets return 429 with `Retry-After`.',
           directory,
           limiter,
           mayBePublic: true,

@@ -73,7 +73,7 @@ export function userinfoEndpoint(accessTokens: AccessTokens): OAuthEndpoint {
     summary: 'Get the user of the access token',
     description:
       'Returns the claims that the scopes of the access token allow (OpenID Connect Core section 5.3). The token ' +
-      'must be in the `Authorization` header. Without the scope `openid` it gets 403 `insufficient_scope`.',
+      'must be in the `Authorization` header. A token without the scope `openid` gets 403 `insufficient_scope`.',
     access: { kind: 'client', schemes: ['bearer'] },
     responses: json(userinfoSchema, 'The claims about the user'),
     errors: [403],

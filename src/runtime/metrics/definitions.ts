@@ -21,12 +21,12 @@ const verbs = oneOf<string>(
   'head',
 );
 const codes = among([...Object.keys(STATUS_CODES), '499'], 'HTTP status, or 499 if the client disconnected first');
-const clients = first(200, 'OAuth clients of the configuration; empty on the pages and for unknown clients');
-const grants = first(20, 'supported grants; empty on the pages and for unknown grants');
+const clients = first(200, 'OAuth clients of the configuration; empty for logins on the pages and for unknown clients');
+const grants = first(20, 'supported grants; empty for logins on the pages and for unknown grants');
 /** `plural.group`, from the cluster's discovery. */
 const cachedResources = first(2_000, 'cached resources as `PLURAL.GROUP`');
 const collections = first(1_000, 'resources that the server reads');
-const caches = first(200, 'caches in the source code');
+const caches = first(200, 'names of caches, limiters and queues in the source code');
 const loginOutcomes = oneOf<string>(
   'LoggedIn',
   'PasswordChangeRequired',
@@ -58,7 +58,7 @@ export const requestDurations = durations(
 
 export const requestsInFlight = level({
   name: 'requests_in_flight',
-  help: 'Requests in progress, except watches, streams and probes. `body` is an incomplete login, `authentication` a request that waits for it.',
+  help: 'Requests in progress, except watches, streams and probes. `body` counts incomplete logins, `authentication` requests that wait for authentication.',
   labels: { kind: oneOf('read', 'change', 'login', 'body', 'anonymous', 'authentication') },
 });
 
@@ -73,7 +73,7 @@ export const connections = collected({
 export const sentBytes = collected(
   {
     name: 'sent_bytes_total',
-    help: 'Bytes sent to clients by listener, those of TLS included.',
+    help: 'Bytes sent to clients by listener, including those of TLS.',
     labels: { listener: oneOf('http', 'https', 'aggregated') },
   },
   'counter',
@@ -111,7 +111,7 @@ export const tokenRequestsRefused = counter({
 
 export const sessions = collected({
   name: 'sessions',
-  help: 'Sessions that this replica knows, expired and revoked ones included.',
+  help: 'Sessions that this replica knows, including expired and revoked ones.',
   labels: {},
 });
 
@@ -129,7 +129,7 @@ export const hashesWaiting = collected({
 
 export const hashDurations = durations({
   name: 'password_hash_duration_seconds',
-  help: 'Duration of password checks, without the time that they wait.',
+  help: 'Duration of password checks, without the time that they wait for a thread.',
   labels: {},
 });
 
@@ -151,7 +151,7 @@ export const cachedDecisions = counter({
 
 export const upstreamDurations = durations({
   name: 'upstream_duration_seconds',
-  help: 'Time from a forwarded request to the head of the response of kube-apiserver.',
+  help: 'Time from forwarding a request to receiving the head of the response from kube-apiserver.',
   labels: { verb: verbs, result: oneOf('ok', 'error', 'aborted') },
 });
 
@@ -163,7 +163,7 @@ export const upstreamConnections = collected({
 
 export const lists = counter({
   name: 'cache_lists_total',
-  help: 'Complete lists read from kube-apiserver. Each cache of a resource lists once at its start, and again when its watch is lost.',
+  help: 'Complete lists read from kube-apiserver. Each cache of a resource lists once at its start, and again after its watch is lost.',
   labels: { resource: collections },
 });
 
@@ -198,13 +198,13 @@ export const storeBytes = collected({
 
 export const storeAge = collected({
   name: 'store_age_seconds',
-  help: 'Time since the watch of a resource received anything.',
+  help: 'Time since the watch of a resource last received data.',
   labels: { resource: cachedResources },
 });
 
 export const storeLimit = collected({
   name: 'store_limit_bytes',
-  help: 'Maximum bytes of all cached resources together (`cache.maxBytes`).',
+  help: 'Maximum total bytes of all cached resources (`cache.maxBytes`).',
   labels: {},
 });
 
@@ -249,13 +249,13 @@ export const auditEventsDropped = counter({
 
 export const configurationProblems = collected({
   name: 'configuration_problems',
-  help: 'Problems of the newest configuration, and unresolved references of the active one.',
+  help: 'Number of problems in the latest configuration, plus the unresolved references of the active configuration.',
   labels: {},
 });
 
 export const certificateExpiry = collected({
   name: 'serving_certificate_expiry_timestamp_seconds',
-  help: 'End of the validity of the serving certificate, in Unix seconds.',
+  help: 'Expiry of the serving certificate, in Unix seconds.',
   labels: {},
 });
 
@@ -267,6 +267,6 @@ export const leader = collected({
 
 export const buildInfo = collected({
   name: 'build_info',
-  help: 'Always 1. The labels are the version of the server and of Node.js.',
+  help: 'Always 1. The labels are the versions of the server and of Node.js.',
   labels: { version: first(1, 'version of the server'), nodejs: first(1, 'version of Node.js') },
 });

@@ -189,7 +189,7 @@ export class Sessions {
         try {
           await this.revoke(metadata.name);
         } catch (error) {
-          this.#log.warn('dismissed session could not be revoked', { error });
+          this.#log.warn('permanent revocation of a session failed', { error });
         }
       }
     };

@@ -1,4 +1,4 @@
-/** Process with an in-memory cluster with configured response times. Sends its URL to its parent. */
+/** Process with an in-memory cluster whose response times are configured. Sends its URL to its parent. */
 import { bind, line, putNamespace, putPod, resource, serveResources } from '../../labs/conformance/logging-lab.ts';
 import { MemoryCluster } from '../../fakes/cluster.ts';
 import { serveCluster } from '../../fakes/kube-server.ts';

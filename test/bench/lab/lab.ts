@@ -1,4 +1,7 @@
-/** Our server in its own process, with an in-memory cluster in another one whose latency is configured. */
+/**
+ * Our server in its own process, with an in-memory cluster in another process; the latency of the cluster is
+ * configured.
+ */
 import { hash } from '@node-rs/argon2';
 import { fork, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';

@@ -29,7 +29,7 @@ const cpuNow = (): number => {
 
 let from = performance.now();
 let cpu = cpuNow();
-/** Records a turn, once per turn even when idle: the loop never sleeps. */
+/** Records a turn of the event loop, and schedules itself for the next turn. The loop therefore never sleeps. */
 function turn(): void {
   const to = performance.now();
   const used = cpuNow();

@@ -50,7 +50,7 @@ async function served(
 }
 
 const userinfo = '/api/v1/session/userinfo';
-/** Names for the policies. */
+/** Names to which the policies apply. */
 const admin = ['platform:admins', 'admin'];
 
 const logsIn: Flow = async (client) => {

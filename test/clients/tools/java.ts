@@ -1,4 +1,4 @@
-/** Clients in Java. java/fabric8 and java/client-java print the same. */
+/** Clients in Java. java/fabric8 and java/client-java print the same results. */
 import { deepEqual } from 'node:assert/strict';
 import { output } from '../../../hack/cluster/exec.ts';
 import { nodes } from '../../labs/integration/kube.ts';

@@ -1,4 +1,7 @@
-/** Other minor versions than the cluster's, built from kubectl's modules only, with the tests of the cluster's version. */
+/**
+ * kubectl in minor versions other than the cluster's, built only from the modules of kubectl. The tests are those for the
+ * cluster's version.
+ */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';

@@ -1,4 +1,7 @@
-/** kubectl with kubelogin as its credential plugin, which opens a browser as shipped: the test logs in there. */
+/**
+ * kubectl with kubelogin as its credential plugin. The plugin opens a browser, as in its default configuration, and the
+ * test logs in there.
+ */
 import { deepEqual, equal, match } from 'node:assert/strict';
 import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -35,7 +38,7 @@ interface Users {
   readonly users: readonly { readonly user: { readonly exec: { args: string[] } } }[];
 }
 
-/** Writes the kubeconfig of docs/guides/clients.md with more flags. */
+/** Writes the kubeconfig of docs/guides/clients.md with additional flags. */
 function writeKubeconfig(file: string, flags: readonly string[]): void {
   const { users } = parse(settingsOf('kubelogin').join('')) as Users;
   for (const { user } of users) user.exec.args.push(...flags);
@@ -169,7 +172,7 @@ const withoutPKCE: Flow = async (client, site) => {
   match(stderr, /PKCE is required \(kubelogin --oidc-pkce-method=S256/);
 };
 
-/** Makes the client one whose id_tokens are no bearer tokens. */
+/** Makes the gateway accept no id_tokens as bearer tokens. */
 const unlisted = (): Promise<() => Promise<void>> =>
   configure((configuration) => {
     configuration['gateway'] = { idTokenClients: [] };

@@ -15,7 +15,9 @@ import type { Site } from '../site.ts';
 import type { Built, Flow, Tool } from '../tool.ts';
 import { Visitor } from '../visitor.ts';
 
-/** Starts it with the documented blocks, without the settings that match `without`, and uses it at its address. */
+/**
+ * Starts oauth2-proxy with the documented blocks, except the settings that match `without`, and uses it at its address.
+ */
 async function proxied(
   { path }: Built,
   site: Site,
@@ -40,7 +42,7 @@ async function proxied(
   ] as const)
     writeFileSync(file, content, { mode: 0o600 });
   const address = `127.0.0.1:${port}`;
-  // This machine has no https address for it.
+  // oauth2-proxy has no https address on this machine.
   const program = startProgram(path, [`--config=${config}`, `--http-address=${address}`, '--cookie-secure=false'], {
     SSL_CERT_FILE: lab().authorityFile,
   });

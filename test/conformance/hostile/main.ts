@@ -11,7 +11,7 @@ import { clients, loginLimit, pod, users } from './site.ts';
 
 let cluster: MemoryCluster | undefined;
 const lab = await startLab({
-  // Without limits, so that every attempt reaches all places that could keep its string.
+  // No limits apply, so that every attempt reaches all places that could keep its string.
   sections: {
     authentication: { issuer: 'https://platform.example', users, clients, loginLimit, multipleLogin: true },
     requests: { trustedProxies: ['127.0.0.1'], maxInFlight: 1_000, maxInFlightPerUser: 1_000 },

@@ -1,4 +1,7 @@
-/** Sends many requests over a few connections at minimal cost for this process, so that the server is measured. */
+/**
+ * Sends many requests over a few connections at minimal cost for this process, so that mainly the cost of the server is
+ * measured.
+ */
 import net from 'node:net';
 import tls from 'node:tls';
 

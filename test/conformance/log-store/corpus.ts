@@ -1,4 +1,4 @@
-/** Records such as a cluster writes, identical in each run, including all known difficult cases. */
+/** Records as a cluster writes them, identical in each run, including all known difficult cases. */
 import type { LogRecord } from '../../../src/logs/stores/log-store.ts';
 
 /** Positions of the difficult cases. */

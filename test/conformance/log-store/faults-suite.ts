@@ -19,7 +19,7 @@ import { at, corpus, createRecords } from './corpus.ts';
 const path = '/kapis/logging.platform.io/v1alpha2/logs';
 const time = `start_time=${corpus.start}&end_time=${corpus.end}`;
 const large = 1_500_000;
-/** Records of which those with long texts exceed the response that the server accepts. */
+/** Records for the store. A response with all long texts exceeds the size that the server accepts. */
 const records: readonly LogRecord[] = [
   ...createRecords(30_000),
   ...Array.from({ length: 30 }, (_, index) => ({
@@ -41,7 +41,7 @@ interface Facts {
 }
 
 export function faultsSuite(name: string, { section, start, countRequests }: Facts): void {
-  /** New for each start; the server may run as another user, who cannot read the test's own folders. */
+  /** A new folder for each start. The server may run as another user, who cannot read the test's own folders. */
   const dirs: string[] = [];
   let port: number;
   let store: RunningStore;

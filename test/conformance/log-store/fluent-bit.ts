@@ -31,7 +31,7 @@ async function send(url: string, path: string, body: string, method: 'POST' | 'P
   const response = await fetch(`${url}${path}`, { method, body, headers: { 'Content-Type': type } });
   const text = await response.text();
   if (response.status === 429) {
-    // The server's heap is full until it is collected. Fluent-bit retries, too.
+    // The heap of the server is full until its garbage is collected. Fluent-bit also retries after this status.
     await sleep(1_000);
     return await send(url, path, body, method);
   }

@@ -157,7 +157,7 @@ export class Model {
     const histograms: { time: number; count: number }[] = [];
     for (let time = times[0] ?? 1; time <= (times.at(-1) ?? 0);) {
       histograms.push({ time, count: counts.get(time) ?? 0 });
-      // One more hour than the longest unit has ends up in the next bucket.
+      // Finds the next bucket by small steps, because months, quarters and years vary in length.
       let next = time;
       while (bucketOf(next, interval) === time)
         next += Math.min(interval.count * 1_000, 1_000) * (interval.unit === 's' ? 1 : 60);

@@ -22,7 +22,8 @@ interface Facts {
   /** Number of records. */
   readonly count: number;
   /**
-   * The store matches keywords literally; otherwise only by letters and digits, whatever is between and around them.
+   * The store matches keywords literally. Otherwise it matches only their letters and digits, and ignores all
+   * characters between and around them.
    */
   readonly findsSigns?: boolean | undefined;
   /** Digits of a second by which the store sorts; 9 by default. */

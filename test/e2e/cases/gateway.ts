@@ -49,7 +49,7 @@ export const gateway: Case = {
       execute(kubectl, [...way.flags, ...args], { env: { ...env }, input, timeout: 60_000 });
     const start = (way: Way, args: readonly string[], env: object = {}): ChildProcessWithoutNullStreams =>
       spawn(kubectl, [...way.flags, ...args], { env: { ...process.env, ...env } });
-    /** Expects the same, expected output both ways. */
+    /** Runs the command both ways, and requires that all results are equal. */
     const same = async (args: readonly string[], env: object = {}, input = ''): Promise<Executed> => {
       const [one, other] = await Promise.all(ways.map((way) => run(way, args, env, input)));
       deepStrictEqual(other, one);

@@ -32,7 +32,7 @@ export const uninstallation = (before: readonly Item[]): Case => ({
       step(
         'the commands in the notes of the chart delete everything in the namespace except custom resources',
         async () => {
-          // A terminating server could create them again.
+          // A terminating server could create deleted objects again.
           await cluster.until('the pods are gone', async () => !(await inNamespace(cluster)).includes('pods'));
           await follow(cluster, notes);
           const left = await inNamespace(cluster);

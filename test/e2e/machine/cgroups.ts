@@ -41,7 +41,7 @@ function make({ folder, version }: Hierarchy, name: string): () => void {
     };
   }
   mkdirSync(group);
-  // A group without processors and memory runs nothing, and a new one has none.
+  // A new group has no processors and no memory. Nothing can run in it until these are assigned.
   for (const file of readdirSync(folder).filter((entry) => ['cpuset.cpus', 'cpuset.mems'].includes(entry)))
     writeFileSync(join(group, file), readFileSync(join(folder, file)));
   return () => undefined;

@@ -371,7 +371,7 @@ function bodyOf(type: string, text: string): unknown {
 
 const maxLines = 8;
 
-// Descriptions are abbreviated to their head.
+// Only the heads of the descriptions are recorded.
 const abridged = (body: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> =>
   'paths' in body
     ? {

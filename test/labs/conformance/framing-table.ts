@@ -68,8 +68,9 @@ function combined(parameters: readonly ParameterDescription[]): Query[] {
 export type NamesOf = (path: string, parameter: string) => readonly string[];
 
 /**
- * Cases of a route: `each` parameter and each combination of those that shape the body; only these `shapes`, for routes
- * that list objects; or fewer of them, in which each `pair` of values still occurs.
+ * Selection of the cases of a route. `each`: every parameter, and every combination of the parameters that shape the
+ * body. `shapes`: only these combinations, for routes that list objects. `pairs`: fewer combinations, in which each
+ * pair of values still occurs.
  */
 export type Extent = 'each' | 'shapes' | 'pairs';
 
@@ -110,7 +111,7 @@ export function casesOf({ path, parameters = [], responses = {} }: Route, names:
   );
 }
 
-/** A request of a route without its path. */
+/** A request to a route, without the path. */
 interface Row {
   readonly query: Query;
   readonly accept: string;

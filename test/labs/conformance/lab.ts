@@ -116,7 +116,7 @@ async function openOnSession(url: string, options: ConnectionOptions, request: R
 }
 
 /**
- * `kubeApiserver` is the address to which requests are passed on; by default none is reachable. `sections` are those of
+ * `kubeApiserver` is the address to which requests are forwarded; by default none is reachable. `sections` are those of
  * the configuration.
  */
 export async function startLab({

@@ -27,7 +27,10 @@ const keyOf = ({ publicKey }: X509Certificate): string =>
     .update(publicKey.export({ type: 'spki', format: 'der' }))
     .digest('base64');
 
-/** Returns the environment with libraries from the browser's package; a browser set by CHROMIUM uses the machine's. */
+/**
+ * Returns the environment with libraries from the browser's package; a browser that CHROMIUM names uses the libraries
+ * of the machine.
+ */
 export function beside(program: string): Record<string, string> {
   const fonts = join(dirname(program), 'fonts.conf');
   return existsSync(fonts) ? { LD_LIBRARY_PATH: join(dirname(program), 'lib'), FONTCONFIG_FILE: fonts } : {};

@@ -73,7 +73,7 @@ export const pythonCases = async (): Promise<Seen> =>
 const isBranch = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null;
 
-/** Returns the leaves by path in which two results differ. */
+/** Returns the leaves, by path, in which two results differ. */
 function leaves(core: unknown, ours: unknown, at = ''): { at: string; core: unknown; ours: unknown }[] {
   if (isBranch(core) && isBranch(ours) && Array.isArray(core) === Array.isArray(ours))
     return [...new Set([...Object.keys(core), ...Object.keys(ours)])].flatMap((key) =>

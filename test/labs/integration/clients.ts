@@ -91,7 +91,7 @@ export async function obtainOtherKubectl(): Promise<Found> {
     inside(name, async (work) => {
       const download = (): Promise<{ code: number }> => execute('apt-get', ['download', name], { cwd: work });
       if ((await download()).code !== 0) {
-        // On a machine whose package lists were never updated.
+        // The package lists of the machine may never have been updated.
         await output('apt-get', ['update']);
         await output('apt-get', ['download', name], { cwd: work });
       }

@@ -56,7 +56,7 @@ const apiserverLog = (): string[] => readFileSync(logFile(lab().dir, apiserver),
 const startTime = 5_000;
 const processOf = (entry: string): string | undefined => /^[IWEF]\d{4} \S+ +(\d+)/.exec(entry)?.[1];
 
-/** Reports if kube-apiserver wrote the entry just after its start. */
+/** Reports whether kube-apiserver wrote the entry just after its start. */
 export function wasStarting(entry: string): boolean {
   const first = apiserverLog().find((one) => processOf(one) === processOf(entry)) ?? entry;
   return timeOf(entry) - timeOf(first) < startTime;

@@ -9,7 +9,7 @@ const isBug = ({ message, status, path }: LogLine): boolean =>
   message === 'unhandled promise rejection' ||
   message === 'uncaught exception';
 
-// kube-apiserver returns 500 for this request, and the gateway passes it on.
+// kube-apiserver returns 500 for this request, and the gateway forwards it.
 const fromKubeApiserver = /^\/api\/v1\/nodes.*[?&]resourceVersion=x(&|$)/;
 
 function problemsIn(file: string, secrets: readonly string[]): string[] {

@@ -54,7 +54,7 @@ export function rememberResponse(text: string): void {
     const { access_token, refresh_token, id_token } = JSON.parse(text) as Partial<Tokens>;
     remember(access_token, refresh_token, id_token);
   } catch {
-    // Not JSON, so no tokens.
+    // A response that is not JSON contains no tokens.
   }
 }
 

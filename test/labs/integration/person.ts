@@ -28,7 +28,10 @@ export async function authorize(address: string): Promise<string> {
   return location;
 }
 
-/** The same for a client that may listen at the address: otherwise users copy it. */
+/**
+ * Does the same, and then requests the address of the redirect, at which a client may listen. If none does, users copy
+ * the address instead.
+ */
 export async function visit(address: string): Promise<string> {
   const location = await authorize(address);
   if (location !== '') await fetch(location).catch(() => undefined);

@@ -42,7 +42,7 @@ async function main(dir: string, part: string): Promise<void> {
   await once(process.stdin, 'end');
   const servers = findAll(dir).filter(({ name }) => isServer(name));
   try {
-    // Without the delay in which a cluster would notice the shutdown.
+    // SIGINT skips the delay in which a cluster would notice the shutdown.
     await Promise.all(servers.map((server) => stop(dir, server, 'SIGINT')));
     await keepLogs(dir, part);
   } finally {

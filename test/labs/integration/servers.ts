@@ -57,7 +57,7 @@ export const recordPresence = (dir: string, index: number, isReady: boolean): vo
 /** Milliseconds that kube-apiserver may take to notice that a replica is back. */
 const noticed = 60_000;
 
-/** Reports if both replicas were ready at that time, and long enough for kube-apiserver to have noticed. */
+/** Reports whether both replicas were ready at that time, and long enough for kube-apiserver to have noticed. */
 export function werePresent(time: number): boolean {
   const events = readFileSync(presenceFile(lab().dir), 'utf8')
     .trim()

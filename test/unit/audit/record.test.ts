@@ -243,7 +243,7 @@ describe('recorded bodies', () => {
     record.showRequest(bodyOf(JSON.stringify(object)));
     record.complete(0, 400, responded);
     expect(JSON.stringify(events)).not.toContain('aGlkZGVu');
-    expect(events[0]?.annotations).toEqual({ 'platform.io/request-not-shown': 'contains data that is never shown' });
+    expect(events[0]?.annotations).toEqual({ 'platform.io/request-not-shown': 'contains data that is never logged' });
   });
 
   test('bodies that are nested deeper than the limit are not recorded', () => {

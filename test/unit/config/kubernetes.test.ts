@@ -229,7 +229,7 @@ describe('the token webhook', () => {
         ...type,
         status: {
           authenticated: false,
-          error: expect.stringContaining('"other", which can review only its own tokens; set introspection: true'),
+          error: expect.stringContaining('was not issued to the client "other"; only clients with introspection: true'),
         },
       });
     expect((await review(made, own, basic('other'), ['elsewhere'])).json()).toEqual(no);

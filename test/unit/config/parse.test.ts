@@ -4,7 +4,7 @@ import { formatProblem, parseConfiguration } from '../../../src/config/parse.ts'
 
 const hour = 3_600_000;
 
-/** The document of the contract (section 8). */
+/** A complete document as users write it. */
 const example = `apiVersion: config.platform.io/v1alpha1
 kind: PlatformConfiguration
 authentication:
@@ -125,7 +125,7 @@ const problems = (text: string): string[] => {
   const parsed = parseConfiguration(text);
   return parsed.ok ? [] : parsed.problems.map(formatProblem);
 };
-/** Removes the names beside the indexes; test/unit/config/error-map.test.ts covers them. */
+/** Removes the names that follow the indexes of list entries; test/unit/config/error-map.test.ts covers them. */
 const unnamed = (path: string): string => path.replaceAll(/ \([^)]*\)/g, '');
 const paths = (text: string): string[] => {
   const parsed = parseConfiguration(text);

@@ -84,9 +84,9 @@ const headOf = (
 
 interface Joined {
   readonly client: Socket;
-  /** The other end of the connection to kube-apiserver. */
+  /** kube-apiserver's end of the connection from the gateway. */
   readonly kube: Duplex;
-  /** The gateway's end of it. */
+  /** The gateway's end of that connection. */
   readonly connection: Duplex;
   readonly handled: Promise<unknown>;
   readonly destroy: jest.Mock<() => void>;

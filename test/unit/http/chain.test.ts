@@ -91,7 +91,7 @@ describe('requests that impersonate many users', () => {
       const { app } = face({
         gateway,
         authorizer,
-        // Concurrent requests, since the token was authenticated before.
+        // The requests are concurrent, because the token was authenticated before.
         authenticator: () => ({ username: 'alice', groups: [], via: 'token' }),
         settings: { maxInFlightPerUser: 10 },
       });
@@ -176,7 +176,7 @@ test.each([resourcePath, '/livez?verbose'])(
       await promise;
       return { username, groups: [], via: 'token' };
     };
-    // Twice the share may wait.
+    // Up to twice the share of requests may wait, which is two.
     const { app, handled } = face({ authenticator, settings: { maxInFlightPerUser: 1 } });
     const responses = Array.from({ length: 3 }, () => sendRequest(app, path));
     const refused = await Promise.race(responses);

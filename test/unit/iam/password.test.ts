@@ -206,7 +206,7 @@ describe('setting the password of another user', () => {
 
     // evidence: password-set-own-rights
     test('setting the password of a user with a critical right requires the same right, or the right to impersonate the user', async () => {
-      // Rights that everybody needs who sets passwords.
+      // Rights that every user needs to set passwords.
       const isOwn = power === 'update users/password';
       expect(await set()).toBe(isOwn ? 200 : 403);
       expect(await set('impersonate users bob', 'impersonate groups b', 'get secrets other')).toBe(isOwn ? 200 : 403);

@@ -18,7 +18,7 @@ let logs: ConfiguredLogStore;
 const aborted = (signal: AbortSignal): Promise<never> =>
   new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason as Error)));
 
-/** The logging section of the configuration in force. */
+/** Provides the section `logging` of the active configuration. */
 const subscribe = (notify: (value: { readonly logging: LoggingSettings }) => void): void => {
   configure = (logging) => notify({ logging });
   configure(settings(1));

@@ -1,4 +1,4 @@
-/** Names that callers invent are counted, and stored only as far as counting needs. */
+/** Failures of names that callers invent are counted, but the names are stored only as far as counting requires. */
 import { describe, expect, test } from '@jest/globals';
 import { heapUsed } from '../../fakes/heap.ts';
 import { createLab, login, type Fields, type Lab } from '../../labs/oauth.ts';

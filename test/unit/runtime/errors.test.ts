@@ -100,7 +100,7 @@ describe('docs/reference/errors.md', () => {
   };
   /** Exports that do not create a StatusError. */
   const others = ['StatusError', 'OAuthError', 'describable', 'isReportable', 'oauthErrorCodes'];
-  /** Codes of Node's HTTP parser, and of kube-apiserver, whose rejections of writes are passed on. */
+  /** Codes of Node's HTTP parser, and of kube-apiserver, whose rejections of writes are forwarded. */
   const from = ['Timeout 408', 'Conflict 409'];
 
   test('docs/reference/errors.md lists exactly the errors of the server', () => {

@@ -58,7 +58,7 @@ test.each(all.map((metric) => [metric.name, metric] as const))(
   },
 );
 
-// Before the next test, which uses up the values.
+// This test must run before the next one, which uses up the values.
 test('a grouped resource keeps its name in the metrics of the cache', async () => {
   definitions.storeObjects.read(() => [[{ resource: 'deployments.apps' }, 5]]);
   expect(await seriesOf('store_objects')).toContain('platform_apiserver_store_objects{resource="deployments.apps"} 5');

@@ -36,7 +36,10 @@ interface Replica {
   readonly lines: () => string[];
 }
 
-/** `changes` to the settings speed up a test that lasts for several intervals. */
+/**
+ * Starts a lab with one cluster. `changes` override the usual settings: shorter intervals make a test of several
+ * intervals faster.
+ */
 async function lab(changes: Partial<typeof usual> = {}) {
   const settings = { ...usual, ...changes };
   const clock = new FakeClock();

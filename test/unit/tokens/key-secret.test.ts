@@ -19,9 +19,9 @@ afterEach(() => {
 interface Replica {
   readonly client: MemoryClient;
   readonly secret: KeySecret;
-  /** The key in force; undefined before there is one. */
+  /** The active key; undefined before there is one. */
   readonly key: () => string | undefined;
-  /** Number of times that keys were put in force. */
+  /** Number of times that keys became active. */
   readonly uses: () => number;
   readonly lines: () => string[];
 }

@@ -142,7 +142,7 @@ async function fetchTime(
     if (!batch.isCrowded) break;
     requested = range;
   }
-  reasons.add(`of records with the same time, only ${best.length} are returned`);
+  reasons.add(`only ${best.length} of the records with the same time are returned`);
   return best;
 }
 

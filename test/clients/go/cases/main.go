@@ -26,7 +26,7 @@ type line struct {
 	Result any    `json:"result"`
 }
 
-// cases by name; a case that writes restores the cluster.
+// cases maps names to cases. A case that writes restores the cluster.
 var cases = map[string]func(context.Context, *target) any{}
 
 func main() {

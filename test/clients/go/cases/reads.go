@@ -231,7 +231,7 @@ func init() {
 			return chunk(list, err, mark)
 		}
 	}
-	// Without client-go, which would retry repeatedly.
+	// This request does not use client-go, which would retry repeatedly.
 	for _, suffix := range []string{"?resourceVersion=1000000000", "?resourceVersion=1000000000&resourceVersionMatch=Exact", "/node-3?resourceVersion=1000000000",
 		"?continue=" + tokenOf(1_000_000_000, "a")} {
 		cases["ahead/"+suffix] = func(ctx context.Context, t *target) any {

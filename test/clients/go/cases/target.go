@@ -34,7 +34,7 @@ type target struct {
 	config *rest.Config
 	gv     schema.GroupVersion
 	writer *writer
-	// own is the name of a node that no other case uses, nor this case at another target.
+	// own is the name of a node that only this case uses, and only at this target.
 	own string
 }
 

@@ -166,7 +166,7 @@ func init() {
 			return collect(ctx, events, 100, marks)
 		}
 	}
-	// A helper of client-go that resumes a watch after its end.
+	// RetryWatcher of client-go resumes a watch after its end.
 	cases["watch/retried"] = func(ctx context.Context, t *target) any {
 		marks := map[string]string{}
 		version := t.writer.create(ctx, t.own, nil)

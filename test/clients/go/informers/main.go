@@ -122,7 +122,7 @@ func follow(name string, informer cache.SharedIndexInformer) error {
 }
 
 func about(informer, event string, object any) seen {
-	// Objects deleted while the watch was interrupted are wrapped like this.
+	// client-go wraps objects that were deleted while the watch was interrupted.
 	if unknown, ok := object.(cache.DeletedFinalStateUnknown); ok {
 		object = unknown.Obj
 	}

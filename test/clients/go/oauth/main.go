@@ -26,7 +26,7 @@ type input struct {
 	Clients  map[string]string `json:"clients"`
 }
 
-// endpoints lists those that neither library uses.
+// endpoints lists the endpoints that neither library uses.
 type endpoints struct {
 	Revocation    string `json:"revocation_endpoint"`
 	Introspection string `json:"introspection_endpoint"`

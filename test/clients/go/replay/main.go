@@ -1,4 +1,4 @@
-// The login of a tool that no registry has, with the libraries that it uses: replay reads its settings as JSON from
+// The login of a tool that no package registry provides, with the libraries that the tool uses: replay reads its settings as JSON from
 // SETTINGS, prints the address that it opens, receives the response at its redirect URI on this machine, and prints the
 // result as JSON. SSL_CERT_FILE names the trusted CA.
 package main
@@ -28,9 +28,9 @@ type settings struct {
 	RedirectURL  string   `json:"redirectURL"`
 	Scopes       []string `json:"scopes"`
 	PKCE         bool     `json:"pkce"`
-	// Token that the tool sends on, "id_token" or "access_token".
+	// Token that the tool forwards: "id_token" or "access_token".
 	Token string `json:"token"`
-	// Audience and issuer that it expects in this token, if others than the client and the issuer.
+	// Audience and issuer that the tool expects in this token, if they differ from the client and the issuer.
 	Audience    string `json:"audience"`
 	TokenIssuer string `json:"tokenIssuer"`
 	// Endpoints of a tool without discovery.
@@ -158,7 +158,7 @@ func (t *tool) use(token *oauth2.Token) (found result, err error) {
 	return
 }
 
-// verified returns the token that the tool sends on.
+// verified returns the token that the tool forwards.
 func (t *tool) verified(token *oauth2.Token) (string, error) {
 	raw, _ := token.Extra(t.Token).(string)
 	if t.verifier == nil {

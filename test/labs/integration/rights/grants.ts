@@ -36,7 +36,7 @@ const groupsOfUsers = 3;
 
 export const groupOf = (batch: string, user: number): string => `${batch}-group-${user % groupsOfUsers}`;
 
-/** `users` is their number. */
+/** `users` is the number of users. */
 export const grant = (
   users: number,
   objects: readonly TestObject[],

@@ -9,7 +9,7 @@ export interface Type {
   readonly version: string;
   readonly resource: string;
   readonly namespaced: boolean;
-  /** Other names at /kapis. */
+  /** Other names of the resource at /kapis. */
   readonly aliases: readonly string[];
   /** Resources read as the caller at /kapis, without a cache. */
   readonly isUncached?: boolean;

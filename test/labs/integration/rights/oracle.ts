@@ -36,7 +36,7 @@ export class Oracle {
     });
   }
 
-  /** Decides about a Namespace: a list contains those that a role in them allows the user to get. */
+  /** Decides about a Namespace: a list contains each Namespace that the user is allowed to get by a role in it. */
   async allowsNamespace(caller: Caller, verb: Verb, name: string, isNamed: boolean): Promise<boolean> {
     const { namespaces } = types;
     const all = verb !== 'get' && (await this.allows(caller, verb, namespaces, '', isNamed ? name : ''));

@@ -10,17 +10,21 @@ export interface Request {
   readonly url: string;
   readonly transport: Transport;
   readonly accept?: string;
-  /** Reports if the response may show the object to the user. */
+  /** Reports whether the response may show the object to the user. */
   readonly allows: (oracle: Oracle, caller: Caller, object: TestObject) => Promise<boolean>;
-  /** Selects the objects that the response must show if allowed. Undefined if it may show any, as a page does. */
+  /**
+   * Selects the objects that the response must show if allowed. Undefined if the response may show any objects, as a
+   * page does.
+   */
   readonly selects?: (object: TestObject) => boolean;
   /** The response counts the selected objects in `totalItems`. */
   readonly counts?: boolean;
   /**
-   * A list of Namespaces contains those that a role in them allows the user to get, even if another role allows more.
+   * A list of Namespaces contains each Namespace that the user is allowed to get by a role in it, even if another role
+   * allows more.
    */
   readonly isPartial?: boolean;
-  /** Reports if the request is allowed; undefined if that depends on more than one right. */
+  /** Reports whether the request is allowed; undefined if that depends on more than one right. */
   readonly isAllowed?: (oracle: Oracle, caller: Caller) => Promise<boolean>;
   /** Returns further problems of a response of status 200. */
   readonly finds?: (oracle: Oracle, caller: Caller, text: string) => Promise<readonly string[]>;

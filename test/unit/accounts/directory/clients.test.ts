@@ -109,7 +109,10 @@ describe('a client with a hashed secret', () => {
 });
 
 describe('secrets in many requests from one address', () => {
-  /** Addresses: more than one may have hashed or queued, whatever the number of cores. */
+  /**
+   * Number of requests. It exceeds the hashes that one address may have running and queued, whatever the number of
+   * cores.
+   */
   const many = 80;
 
   test.each(['web', 'nobody'])(

@@ -343,7 +343,7 @@ describe('the sweep revokes a session', () => {
 
 type Spec = Partial<Parameters<Accounts['directory']['isDismissed']>[0]>;
 
-/** Reports whether a session of bob, with these changes, is dismissed. */
+/** Reports whether a session of bob, with these changes, is revoked permanently. */
 const isDismissed = async (changes: Spec): Promise<boolean> => {
   const uid = await accounts.putUser('bob', { identities: [identity] });
   const { credentialID = '' } = accounts.directory.account('bob') ?? {};

@@ -8,7 +8,7 @@ import { startAccounts, type Accounts } from '../../../labs/accounts.ts';
 import { settle } from '../../../labs/cluster-fakes.ts';
 
 let accounts: Accounts;
-/** Client of these conditions only; the replica has its own. */
+/** Client of these conditions only; the replica has a separate client. */
 let client: MemoryClient;
 let conditions: UserConditions;
 let lines: () => string[];

@@ -164,7 +164,7 @@ describe('failed logins are reset on every replica', () => {
     fail(one, 2);
     fail(other, 1, attempt('alice', '10.0.0.2'));
     await travel();
-    // Two of this replica and one of the other for the user; two and three for the pairs.
+    // Since the reset, alice has two failures at `one` and one at `other`.
     for (const { limiter } of [one, other]) {
       for (const address of ['10.0.0.1', '10.0.0.3']) expect(limiter.retryAfter(attempt('alice', address))).toBe(0);
       limiter.failed(attempt('alice', '10.0.0.4'));

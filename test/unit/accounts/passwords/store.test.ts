@@ -129,7 +129,7 @@ describe('a new password', () => {
       await accounts.passwordStore.change(changeable('bob'), 'new password', byUser);
       expect(requiresChange('bob')).toBe(stillRequired);
       expect(accounts.directory.account('bob')?.passwordChangeRequired).toBe(stillRequired);
-      // The uid keeps the write away from a user of the same name.
+      // The uid prevents a write to another user of the same name.
       for (const { body } of accounts.client.requestsTo('PATCH', '/users/bob'))
         expect(body).toMatchObject({ metadata: { uid } });
     },

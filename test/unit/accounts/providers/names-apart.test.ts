@@ -184,7 +184,7 @@ describe('failed logins by names of one LDAP entry', () => {
   test('failed logins by names of one LDAP entry beyond the limit release their connection to the LDAP server', async () => {
     const made = await lab();
     for (let time = 0; time < 3; time += 1) await seen(made, 'erin');
-    // More than the provider has connections and slots in the queue.
+    // More logins than the provider has connections and slots in the queue.
     const refused = Array.from({ length: 20 }, (_, index) => `erin miller ${index}`);
     for (const name of refused) expect(await statusOf(made, name)).toBe(429);
     expect(open.size).toBe(0);

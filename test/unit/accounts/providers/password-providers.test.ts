@@ -192,7 +192,7 @@ describe('connections to one LDAP provider', () => {
     const candidates = await Promise.all(Array.from({ length: 4 }, () => find()));
     const waiting = find();
     expect(hosts()).toHaveLength(4);
-    // Refused in between: `authenticate` is never called.
+    // The login is rejected without a call of `authenticate`.
     candidates[0]?.close();
     (await waiting).close();
     expect(hosts()).toHaveLength(5);

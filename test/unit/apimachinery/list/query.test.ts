@@ -197,7 +197,7 @@ describe('a list of /kapis', () => {
   });
 
   test('a watch of /kapis rejects paging and sorting', () => {
-    expect(() => watchOf('watch=true&page=1')).toThrow('page: not supported by a watch');
+    expect(() => watchOf('watch=true&page=1')).toThrow('page: not supported with watch=true');
     expect(() => watchOf('watch=true&ascending=true')).toThrow('ascending: ');
     expect(watchOf('watch=true&name=a&resourceVersion=1')).toMatchObject({ managedFields: false });
   });

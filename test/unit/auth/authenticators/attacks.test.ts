@@ -78,7 +78,7 @@ describe('session fixation', () => {
     for (const [name, value] of stranger.cookies) victim.cookies.set(name, value);
     await victim.submit(await victim.open(authorize({ prompt: 'login' })), credentials('alice'));
     expect(victim.cookies.get(loginCookie)).not.toBe(planted);
-    // The planted cookie now belongs to nobody, including alice.
+    // The planted cookie now belongs to nobody, not even to alice.
     expect(formIn((await stranger.open(authorize())).text).action).toBe('/oauth/login');
     expect((await victim.open(authorize({ prompt: 'consent' }))).text).toContain('<strong>alice</strong>');
   });

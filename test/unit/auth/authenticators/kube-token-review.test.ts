@@ -206,7 +206,7 @@ describe('when many unknown tokens arrive', () => {
     expect(reviews()).toBe(32);
     release();
     await Promise.all([...all, good]);
-    // Each of the eight addresses may have had its turn before.
+    // Before the review of robot, each of the eight addresses may have had one more review.
     expect(subjects(client).indexOf('robot')).toBeLessThan(32 + 9);
   });
 

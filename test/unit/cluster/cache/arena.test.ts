@@ -56,7 +56,7 @@ describe('an arena', () => {
               const [gone] = present.splice(happened.index % Math.max(present.length, 1), 1);
               if (gone !== undefined) arena.retire(gone);
             } else if (happened.what === 'tidy') {
-              // A different order than that of arrival.
+              // The order differs from that of arrival.
               const middle = happened.index % Math.max(present.length, 1);
               present = [...present.slice(middle), ...present.slice(0, middle)];
               await arena.tidy(present, wanted);

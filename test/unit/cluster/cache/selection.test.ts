@@ -122,7 +122,7 @@ describe('a selection', () => {
                 return [objects.map(short), expected.map(short), resourceVersion, store.resourceVersion] as const;
               }),
             );
-            // Some finish at once, others after the next change.
+            // Some selections finish at once, others after the next change.
             if (version % 2 === 0) await results.at(-1);
             continue;
           }
@@ -191,7 +191,7 @@ describe('a selection', () => {
     await without('2');
     expect(looks).toBe(0);
     looks = 0;
-    // With few objects, only those are examined.
+    // If a filter selects few objects, only those are examined.
     const few = filter('few', ({ name }) => name === 'n7' || name === 'n8');
     expect(await store.select([few], { ...order, key: 'other' }, wanted, (found) => found.map(short))).toHaveLength(2);
     expect(looks).toBe(2);

@@ -28,7 +28,7 @@ const serves = (name: string, more: Partial<DiscoveredResource> = {}): Discovere
   ...more,
 });
 
-/** The first group and version with a name wins. */
+/** If several resources have the same name, the first group and version is used. */
 class FakeDiscovery {
   resources: readonly DiscoveredResource[] = [
     serves('configmaps'),

@@ -873,7 +873,7 @@ describe('the platform components', () => {
       if (schema === undefined) throw new Error(`${path} is not described`);
       const validate = new Ajv({ formats: { 'date-time': true } }).compile(jsonSchemaOf(schema));
       const responses = [(await get(routes, `${base}/${path}`)).body];
-      // Without nodes.
+      // The caller is not allowed to list nodes.
       authorizer.authorize = async (_, attributes) => ({
         allowed: !('resource' in attributes) || attributes.resource !== 'nodes',
         reason: '',

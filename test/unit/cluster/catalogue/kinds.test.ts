@@ -13,7 +13,7 @@ function kind(resource: string): Kind<unknown> {
   return found;
 }
 
-/** An object with these fields; `metadata` is merged into its own. */
+/** An object with these fields. `metadata` is merged into the default metadata. */
 function stored(of: Kind<unknown>, { metadata = {}, ...rest }: { metadata?: object }): StoredObject<unknown> {
   const object = {
     kind: 'Kind',

@@ -25,7 +25,7 @@ afterEach(async () => {
   rmSync(directory, { recursive: true, force: true });
 });
 
-/** A client with this token as its own. */
+/** A client that authenticates with this token. */
 async function clientOf(token: string, server = 'https://127.0.0.1:1', clock?: Clock): Promise<Cluster> {
   directory = mkdtempSync(join(tmpdir(), 'kubeconfig-'));
   const file = join(directory, 'config');

@@ -217,7 +217,7 @@ describe('over TLS', () => {
     const tls = { ...options, ca: material['ca.crt'], rejectUnauthorized: true };
     const secure = new Connections(addressOf(`https://${host}:${(named.address() as AddressInfo).port}`, tls), max);
     expect((await whole(secure, requestTo('/1'))).body.toString()).toBe('hello');
-    // Also when the session of the first connection is resumed.
+    // The client also sends the server name when it resumes the session of the first connection.
     await whole(secure, requestTo('/2'));
     expect(names).toEqual([expected, expected]);
     secure.close();

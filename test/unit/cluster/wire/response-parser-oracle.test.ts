@@ -102,7 +102,10 @@ const valid = fc
     return { method: one.method, text: one.method === 'HEAD' || /^[23]04/.test(one.status) ? head : head + body };
   });
 
-/** Replacements for some characters. No tab: node:http reads `chunked` followed by a tab as no coding, against RFC 9110 section 5.5. */
+/**
+ * Replacements for some characters. A tab is not among them, because node:http reads `chunked` followed by a tab as no coding, against
+ * RFC 9110 section 5.5.
+ */
 const change = fc.record({
   at: fc.nat(),
   removed: fc.nat({ max: 3 }),

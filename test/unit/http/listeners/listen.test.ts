@@ -67,7 +67,7 @@ describe('a listener that closes', () => {
 
 test.each([
   ['1.0', 'resets', 'ECONNRESET'],
-  // Its client reads the received data, and sees that the body is incomplete.
+  // The client of the connection reads the received data, and sees that the body is incomplete.
   ['1.1', 'closes', undefined],
 ])(
   'a shutdown during a response over HTTP/%s that the client does not read %s its connection',
@@ -382,7 +382,7 @@ describe('a client that does not read its response', () => {
     await listener.close(50);
   });
 
-  // For HTTP/1.1 more than both ends of a connection buffer, for HTTP/2 more than Node buffers.
+  // The body exceeds what both ends of an HTTP/1.1 connection buffer, and what Node.js buffers for HTTP/2.
   const large = doing((req, res) => void res.end(Buffer.alloc((req.httpVersionMajor === 1 ? 8 : 1) * 1024 * 1024)));
   const late = '/kapis/version?timeout=2s';
   const { app: generous } = face({ settings: { maxInFlight: 8, maxInFlightPerUser: 8 }, routes: [large] });

@@ -168,7 +168,7 @@ describe('a list response', () => {
     expect(response.headers).not.toHaveProperty('content-length');
     expect(made()).toBe(wanted);
     const sent = Buffer.concat(response.chunks);
-    // Not toEqual, which compares each byte separately.
+    // toEqual would compare each byte separately.
     expect((sent.length === 0 ? sent : gunzipSync(sent)).equals(body)).toBe(true);
   });
 });

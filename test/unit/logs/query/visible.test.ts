@@ -17,7 +17,7 @@ const never = (): never => {
   throw new Error('namespaces must not be read here');
 };
 
-/** The visibility of a caller who is allowed to see everything, or is allowed to see nothing. */
+/** The visibility of a caller who is allowed to see everything or nothing. */
 const access = (allowed: boolean): LogAccess => ({
   authorizer: { authorize: async () => ({ allowed, reason: '' }) },
   granted: { of: () => [], hasSynced: () => true },

@@ -452,7 +452,7 @@ describe('an authorization code', () => {
     expectRefused(await made.token(exchange(code)), 'invalid_grant');
     const again = browserOf(made);
     await codeOf(again);
-    // Between the check of the login and the code.
+    // The session is revoked after the check of the login, and before the code is stored.
     made.client.before = async ({ method }) => {
       if (method !== 'POST') return;
       made.client.before = () => undefined;

@@ -417,7 +417,7 @@ describe('a token refresh', () => {
     const { refresh } = await tokensOf(made);
     const stolen = { ...refreshWith(refresh), client_id: 'other', client_secret: 'x' };
     expectRefused(await made.token(stolen), 400, 'invalid_grant');
-    // Later than the grace period for used tokens.
+    // The time is later than the grace period for used tokens.
     await made.clock.advance(10_001);
     expect((await made.token(refreshWith(refresh))).status).toBe(200);
   });

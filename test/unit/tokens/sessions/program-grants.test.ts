@@ -178,7 +178,7 @@ describe('token exchange', () => {
       expect(response.json()['expires_in']).toBe(expiresIn);
       await made.clock.advance(expiresIn * 1_000 - 1);
       expect(await isGood(made, response)).toBe(true);
-      // Not a moment longer, whatever the allowed clock skew.
+      // The token expires exactly then. The allowed clock skew does not extend its lifetime.
       await made.clock.advance(1);
       expect(await isGood(made, response)).toBe(false);
     },
