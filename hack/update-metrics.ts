@@ -55,4 +55,5 @@ const generated = [...metrics.map(item), '', 'Values of the labels:', '', ...lab
 const text = readFileSync(file, 'utf8');
 const [before = '', rest = ''] = text.split(begin);
 const after = rest.slice(rest.indexOf(end));
+if (!rest.includes(end)) throw new Error(`${file} has no generated list`);
 await writeGenerated(file, `${before}${begin}\n\n${generated}\n\n${after}`);

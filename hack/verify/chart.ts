@@ -1,7 +1,7 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseAllDocuments } from 'yaml';
-import { output } from '../cluster/exec.ts';
+import { execute, output } from '../cluster/exec.ts';
 import { programs } from '../cluster/programs.ts';
 import { complaint, root } from './checks.ts';
 import { kubernetesSchemas } from './schemas.ts';
@@ -39,6 +39,29 @@ export async function rendered(): Promise<string[]> {
       );
   }
   return problems;
+}
+
+/** Values that the chart rejects, with a part of the message. */
+const rejected: readonly (readonly [values: string, message: string])[] = [
+  ['config.authentication.isuer=https://a.example', "additional properties 'isuer' not allowed"],
+  ['config.logging.store=splunk', "value must be one of 'pods'"],
+  ['http.enable=false', "additional properties 'enable' not allowed"],
+  ['hostNetwork=true', 'hostNetwork requires containerPorts'],
+  ['ingress.enabled=true', 'ingress.enabled requires ingress.host'],
+  ['httpRoute.enabled=true', 'httpRoute.enabled requires httpRoute.parentRefs'],
+  ['httpRoute.enabled=true,httpRoute.parentRefs[0].name=public', 'requires httpRoute.hostnames'],
+];
+
+/** Renders the chart with values that it must reject. */
+export async function rejections(): Promise<string[]> {
+  const { helm } = await programs(['helm']);
+  const problems = await Promise.all(
+    rejected.map(async ([setting, message]) => {
+      const { code, stderr } = await execute(helm, ['template', 'platform-apiserver', chart, '--set', setting]);
+      return code !== 0 && stderr.includes(message) ? [] : [`--set ${setting} is not rejected with: ${message}`];
+    }),
+  );
+  return problems.flat();
 }
 
 function kustomizations(folder: string): string[] {

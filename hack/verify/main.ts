@@ -1,7 +1,7 @@
 /** make verify: checks the work tree without running the server. Prints each check with its duration, and every problem. */
 import { availableParallelism } from 'node:os';
 import { seconds } from '../cluster/progress.ts';
-import { chartLint, rendered } from './chart.ts';
+import { chartLint, rejections, rendered } from './chart.ts';
 import { command, goFormat, goVet, type Check } from './checks.ts';
 import { descriptions } from './descriptions.ts';
 import { prose } from './prose.ts';
@@ -32,6 +32,7 @@ const checks: readonly Check[] = [
   { name: 'Go format (make update)', run: goFormat },
   { name: 'Go vet', run: goVet },
   { name: 'chart lint', run: chartLint },
+  { name: 'values that the chart rejects', run: rejections },
   { name: 'chart and manifests against the schemas of Kubernetes', run: rendered },
 ];
 

@@ -33,6 +33,7 @@ import {
   webSocket,
 } from './filters/index.ts';
 import type { PageOptions } from './filters/browser.ts';
+import { countLogin } from './filters/request-metrics.ts';
 import type { OpenStreams } from './open-streams.ts';
 import type { Gateway, Route } from './route.ts';
 import { requestEnded, writeError } from './response/write-error.ts';
@@ -91,6 +92,8 @@ export function createHttpHandler(routes: readonly Route[], options: ChainOption
       exchange.responseWritten();
     } catch (error) {
       writeError(exchange, error);
+    } finally {
+      countLogin(exchange);
     }
   }
   // Only Express' router is used: requests and responses lack the methods that an Express application adds.

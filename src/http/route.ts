@@ -184,11 +184,13 @@ export interface Route {
   readonly isPage?: boolean;
   /** The page is 404 over plain HTTP. */
   readonly isTLSOnly?: boolean;
+  /** The token endpoint, whose results are counted. */
+  readonly issuesTokens?: boolean;
   readonly handler: Handler;
 }
 
 /** Serves a request: a route, the gateway, or a handler that throws because there is no route. */
-export type MatchedRoute = Pick<Route, 'access' | 'handler' | 'isPage' | 'isTLSOnly'>;
+export type MatchedRoute = Pick<Route, 'access' | 'handler' | 'isPage' | 'isTLSOnly' | 'issuesTokens'>;
 
 /** Returns the route of paths that no route serves. `hintFor` describes the nearest path. */
 export const noRoute = (access: Access, hintFor?: (path: string) => string): MatchedRoute => ({

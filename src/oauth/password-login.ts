@@ -96,6 +96,8 @@ export class PasswordLogin {
   async verify(typed: Credentials): Promise<Verified> {
     const { client, context } = typed;
     const { directory, limiter } = this.#parts;
+    // Until the outcome is known.
+    context.annotate(annotations.login, 'Unavailable');
     // No user has a name that is too long. All such names are counted together with the empty name.
     const username = typed.username.length > maxNameLength ? '' : typed.username;
     const credentials = { ...typed, username };
@@ -122,18 +124,22 @@ export class PasswordLogin {
     });
   }
 
-  #note(account: Account, reason: LoginOutcome, { client, context }: Credentials): void {
+  /** Records a failure and its reason. */
+  #note(account: Account, reason: LoginOutcome, credentials: Credentials): void {
+    credentials.context.annotate(annotations.login, reason);
+    this.#record(account, reason, credentials);
+  }
+
+  #record(account: Account, reason: LoginOutcome, { client, context }: Credentials): void {
     const { sourceIP, userAgent } = context;
-    context.annotate(annotations.login, reason);
     context.annotate(annotations.username, account.username);
     this.#parts.loginHistories.add(account, { reason, client, sourceIP, userAgent });
   }
 
   #noteFailure({ identity, outage }: ProviderResult, account: Account | undefined, credentials: Credentials): void {
     // During an outage of a provider, only the passwords of local users are known to be wrong.
-    if (outage !== undefined && account?.passwordHash === undefined)
-      credentials.context.annotate(annotations.login, 'Unavailable');
-    else if (account !== undefined) this.#note(account, refusalOf(account, identity !== undefined), credentials);
+    if (outage !== undefined && account?.passwordHash === undefined) return;
+    if (account !== undefined) this.#note(account, refusalOf(account, identity !== undefined), credentials);
     else credentials.context.annotate(annotations.login, identity === undefined ? 'UnknownUser' : 'WrongPassword');
   }
 
@@ -160,7 +166,7 @@ export class PasswordLogin {
       throw outage ?? refused();
     }
     limiter.succeeded(attempt);
-    this.#note(account, 'LoggedIn', credentials);
+    this.#record(account, 'LoggedIn', credentials);
     if (person !== undefined) return { account, person };
     void passwordStore.refresh(account, password);
     return { account };
@@ -239,6 +245,7 @@ export class PasswordLogin {
     if (!multipleLogin()) await this.#revokeOthers(created.session);
     const { session } = created;
     context.audit?.identify({ username, uid, groups: account.groups });
+    context.annotate(annotations.login, 'LoggedIn');
     context.annotate(annotations.session, session.metadata.name);
     const provider = person?.identity.provider;
     context.log.info('login', { auditID, username, client, provider, sid: session.metadata.name, sourceIP });

@@ -100,6 +100,51 @@ test('a request for an unknown grant is counted as refused', async () => {
   expect(await growth(names, () => lab.token({ ...login, grant_type: 'other' }))).toEqual([1]);
 });
 
+test('a login whose client disconnects before the response is counted with its outcome', async () => {
+  const body = new URLSearchParams({ ...login, password: 'wrong horse' }).toString();
+  const name = `logins_total{outcome="WrongPassword",${grant},${platform}}`;
+  const before = (await series()).get(name) ?? 0;
+  const client = connect(lab.ports.http, '127.0.0.1');
+  client.end(
+    `POST /oauth/token HTTP/1.1\r\nHost: a\r\nContent-Type: application/x-www-form-urlencoded\r\n` +
+      `Content-Length: ${body.length}\r\n\r\n${body}`,
+    () => client.destroy(),
+  );
+  while (((await series()).get(name) ?? 0) === before) await new Promise((resolve) => setTimeout(resolve, 20));
+  expect((await series()).get(name)).toBe(before + 1);
+});
+
+const tokenSeries = async (): Promise<unknown[]> => [...(await series())].filter(([name]) => name.startsWith('token'));
+
+test.each([
+  ['GET', '/oauth/token'],
+  ['OPTIONS', '/oauth/token'],
+])('%s %s is no token request', async (method, target) => {
+  const before = await tokenSeries();
+  await lab.gateway(target, { method });
+  expect(await tokenSeries()).toEqual(before);
+});
+
+test('a token request with a slash at the end of the path is counted', async () => {
+  const body = new URLSearchParams(login).toString();
+  const headers = { 'content-type': 'application/x-www-form-urlencoded' };
+  const post = () => lab.gateway('/oauth/token/', { method: 'POST', headers, body });
+  expect(await growth([issued], post)).toEqual([1]);
+});
+
+test('the end of the last watch before a change is sent does not count as a delay', async () => {
+  const name = 'watch_fan_out_delay_seconds_sum';
+  const watch = await lab.open('http', '/kapis/resources.platform.io/v1alpha3/nodes?watch=true', {
+    headers: { authorization: `Bearer ${token}` },
+  });
+  const [grown = 0] = await growth([name], async () => {
+    watch.destroy();
+    lab.putNode('late', 10);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  });
+  expect(grown).toBeLessThan(0.5);
+});
+
 const path = '/api/v1/namespaces';
 const results = (verb: string): string[] =>
   ['ok', 'error', 'aborted'].map((result) => `upstream_duration_seconds_count{verb="${verb}",result="${result}"}`);

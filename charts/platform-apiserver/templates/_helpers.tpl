@@ -82,9 +82,16 @@ scheme: https
 path: /metrics
 bearerTokenFile: /var/run/secrets/kubernetes.io/serviceaccount/token
 tlsConfig:
+  {{- if not (include "platform-apiserver.hasPublicCA" .) }}
   ca:
     configMap:
       name: platform-apiserver-ca
       key: ca.crt
+  {{- end }}
   serverName: {{ .Values.service.name }}.{{ .Release.Namespace }}.svc
+{{- end }}
+
+{{- /* Not empty if a CA that every client knows has signed the certificate of the server. */ -}}
+{{- define "platform-apiserver.hasPublicCA" -}}
+{{- if and (eq .Values.tls.mode "secret") (not .Values.tls.caBundle) }}true{{ end }}
 {{- end }}

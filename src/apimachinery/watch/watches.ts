@@ -133,7 +133,9 @@ export class Watches<F> {
       // Waiting between two parts lets a client that keeps up read one part before the next one is written.
       await turn();
       const changes = this.#takePending();
-      const [oldest = 0] = this.#arrivals.splice(0, changes.length);
+      const [oldest] = this.#arrivals.splice(0, changes.length);
+      // The last watch has ended.
+      if (oldest === undefined) break;
       const start = this.#position;
       this.#position += changes.length;
       await this.#send(changes, start);

@@ -57,7 +57,6 @@ export function loginRoutes(parts: LoginParts): Route[] {
       if (newPassword === undefined) return showLogin(page, { next, username, changesPassword: true });
       assertConfirmed(typed);
       verified = { account: await changePassword(verified.account, password, newPassword, page.context) };
-      page.context.annotate(annotations.login, 'LoggedIn');
     }
     await logInBrowser(parts, page, verified);
     resume(page.res, next);

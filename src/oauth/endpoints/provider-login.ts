@@ -186,15 +186,10 @@ async function requestPerson(
   { redirectProviders, limiter }: ProviderLoginParts,
   provider: string,
   request: ProviderRequest,
-  context: RequestContext,
+  { query, sourceIP }: RequestContext,
 ): Promise<Person> {
-  const { query, sourceIP } = context;
   const attempt = { guesses: 'provider code', address: sourceIP } as const;
-  const limited = (seconds: number): never => {
-    context.annotate(annotations.login, 'Limited');
-    return refuse(seconds);
-  };
-  return await limiter.during(attempt, limited, async () => {
+  return await limiter.during(attempt, refuse, async () => {
     try {
       return await redirectProviders.person(provider, query, request, sourceIP);
     } catch (error) {
@@ -203,6 +198,13 @@ async function requestPerson(
       throw error;
     }
   });
+}
+
+/** Returns the outcome of a login that failed with an error; undefined if the server or the provider failed. */
+function outcomeOf(error: unknown): 'Refused' | 'Limited' | undefined {
+  if (error instanceof PersonRefused) return 'Refused';
+  if (!isReportable(error) || error.code >= 500) return undefined;
+  return error.code === 429 ? 'Limited' : 'Refused';
 }
 
 async function logIn(parts: ProviderLoginParts, page: CallbackRequest, pending: PendingLogin): Promise<void> {
@@ -218,17 +220,23 @@ async function logIn(parts: ProviderLoginParts, page: CallbackRequest, pending: 
   // The cookie is valid for one attempt, successful or not.
   res.appendHeader('Set-Cookie', cookie(providerCookie, ''));
   const { auditID, sourceIP, userAgent, log } = context;
-  context.annotate(annotations.login, 'Refused');
+  // Until the outcome is known.
+  context.annotate(annotations.login, 'Unavailable');
+  let outcome: string | undefined;
   try {
     const person = await requestPerson(parts, provider, request, context);
     const account = await parts.linking.accountOf(person);
     const reason = account.active ? 'LoggedIn' : 'Disabled';
-    context.annotate(annotations.login, reason);
     parts.loginHistories.add(account, { reason, client: pagesClient.name, sourceIP, userAgent });
-    if (!account.active) throw new PersonRefused('this user is disabled');
+    if (!account.active) {
+      outcome = 'Disabled';
+      throw new PersonRefused('this user is disabled');
+    }
     await logInBrowser(parts, page, { account, person });
     resume(res, pending.next);
   } catch (error) {
+    outcome ??= outcomeOf(error);
+    if (outcome !== undefined) context.annotate(annotations.login, outcome);
     if (!(error instanceof PersonRefused)) throw error;
     log.info('login failed', { auditID, provider, reason: error.message, client: pagesClient.name, sourceIP });
     throw new OAuthError('access_denied', error.message, { status: 403 });

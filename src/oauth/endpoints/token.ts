@@ -95,45 +95,48 @@ export function tokenEndpoint(options: {
 
   return {
     routes: [
-      clientRoute({
-        path,
-        summary: 'Exchange credentials for an access token',
-        description:
-          'Serves grants of RFC 6749, the device grant (RFC 8628) and token exchange (RFC 8693), if the ' +
-          'configuration of the client lists them. A refresh token is valid for one use. If its response is ' +
-          'lost, repeat the request within `refreshGrace` (10 s by default). A later reuse revokes the session, ' +
-          'like a second use of a code. The device grant returns `authorization_pending` until the user decides. ' +
-          'Too many wrong passwords or secrets return 429 with `Retry-After`.',
-        directory,
-        limiter,
-        mayBePublic: true,
-        formName: 'TokenRequest',
-        fields: {
-          grant_type: described('Grant type, which determines the other parameters', oneOf(...byType.keys())),
-          audience: described(
-            `Audience of the token: the issuer (the default), or \`${kubernetesAudience}\` for kube-apiserver`,
-            text.optional(),
-          ),
-          resource: resourceParameter,
-        },
-        furtherFields: fieldsOf(grants),
-        responses: json(tokenResponseSchema, 'The tokens'),
-        async handler({ form, fields, client, context, res }) {
-          const grant = byType.get(fields.grant_type) as Grant;
-          context.annotate(annotations.grantType, grant.grantType);
-          assertGrantAllowed(client, grant.grantType);
-          const audience = audienceOf(fields, client, issuer());
-          const result = await retryIfChanged(async (isRetry) => {
-            const candidate = await grant.find({ form, client, context, audience, isRetry });
-            assertAudience(candidate.subject, audience, issuer());
-            return await candidate.redeem();
-          });
-          assertAudience(result.subject, audience, issuer());
-          context.audit?.identify(result.subject);
-          context.annotate(annotations.session, result.session.metadata.name);
-          sendJSON(res, responseTo(client, result, audience, tokens), uncached);
-        },
-      }),
+      {
+        ...clientRoute({
+          path,
+          summary: 'Exchange credentials for an access token',
+          description:
+            'Serves grants of RFC 6749, the device grant (RFC 8628) and token exchange (RFC 8693), if the ' +
+            'configuration of the client lists them. A refresh token is valid for one use. If its response is ' +
+            'lost, repeat the request within `refreshGrace` (10 s by default). A later reuse revokes the session, ' +
+            'like a second use of a code. The device grant returns `authorization_pending` until the user decides. ' +
+            'Too many wrong passwords or secrets return 429 with `Retry-After`.',
+          directory,
+          limiter,
+          mayBePublic: true,
+          formName: 'TokenRequest',
+          fields: {
+            grant_type: described('Grant type, which determines the other parameters', oneOf(...byType.keys())),
+            audience: described(
+              `Audience of the token: the issuer (the default), or \`${kubernetesAudience}\` for kube-apiserver`,
+              text.optional(),
+            ),
+            resource: resourceParameter,
+          },
+          furtherFields: fieldsOf(grants),
+          responses: json(tokenResponseSchema, 'The tokens'),
+          async handler({ form, fields, client, context, res }) {
+            const grant = byType.get(fields.grant_type) as Grant;
+            context.annotate(annotations.grantType, grant.grantType);
+            assertGrantAllowed(client, grant.grantType);
+            const audience = audienceOf(fields, client, issuer());
+            const result = await retryIfChanged(async (isRetry) => {
+              const candidate = await grant.find({ form, client, context, audience, isRetry });
+              assertAudience(candidate.subject, audience, issuer());
+              return await candidate.redeem();
+            });
+            assertAudience(result.subject, audience, issuer());
+            context.audit?.identify(result.subject);
+            context.annotate(annotations.session, result.session.metadata.name);
+            sendJSON(res, responseTo(client, result, audience, tokens), uncached);
+          },
+        }),
+        issuesTokens: true,
+      },
     ],
     metadata: (at) => ({
       token_endpoint: at(path),

@@ -30,11 +30,14 @@ const configurationOf = ({ name, help, labels }: Definition) => ({
   registers: [registry],
 });
 
-/** Returns the values that the definition allows. */
-function bounded<L extends LabelSet>({ labels }: Definition<L>, values: Labels<L>): Record<string, string> {
-  const result: Record<string, string> = {};
-  for (const [name, label] of Object.entries(labels)) result[name] = label.bound(values[name] as never);
-  return result;
+/** Returns the function that replaces values that the definition does not allow. */
+function bounding<L extends LabelSet>({ labels }: Definition<L>): (values: Labels<L>) => Record<string, string> {
+  const entries = Object.entries(labels);
+  return (values) => {
+    const result: Record<string, string> = {};
+    for (const [name, label] of entries) result[name] = label.bound(values[name] as never);
+    return result;
+  };
 }
 
 export interface CounterMetric<L extends LabelSet> extends Defined<L> {
@@ -43,10 +46,11 @@ export interface CounterMetric<L extends LabelSet> extends Defined<L> {
 
 export function counter<L extends LabelSet>(definition: Definition<L>): CounterMetric<L> {
   const metric = new Counter(configurationOf(definition));
+  const bounded = bounding(definition);
   return {
     ...definition,
     kind: 'counter',
-    add: (labels, count = 1) => metric.inc(bounded(definition, labels), count),
+    add: (labels, count = 1) => metric.inc(bounded(labels), count),
   };
 }
 
@@ -60,10 +64,11 @@ export function durations<L extends LabelSet>(
   buckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60],
 ): HistogramMetric<L> {
   const metric = new Histogram({ ...configurationOf(definition), buckets });
+  const bounded = bounding(definition);
   return {
     ...definition,
     kind: 'histogram',
-    observe: (labels, seconds) => metric.observe(bounded(definition, labels), seconds),
+    observe: (labels, seconds) => metric.observe(bounded(labels), seconds),
   };
 }
 
@@ -74,7 +79,8 @@ export interface LevelMetric<L extends LabelSet> extends Defined<L> {
 /** A gauge that counts what is in progress. */
 export function level<L extends LabelSet>(definition: Definition<L>): LevelMetric<L> {
   const metric = new Gauge(configurationOf(definition));
-  return { ...definition, kind: 'gauge', add: (labels, change) => metric.inc(bounded(definition, labels), change) };
+  const bounded = bounding(definition);
+  return { ...definition, kind: 'gauge', add: (labels, change) => metric.inc(bounded(labels), change) };
 }
 
 /** Labels and value of one time series. */
@@ -95,9 +101,10 @@ export function collected<L extends LabelSet>(
 ): CollectedMetric<L> {
   let read: (() => Iterable<Sample<L>>) | undefined;
   const options = configurationOf(definition);
+  const bounded = bounding(definition);
   function collect(this: Counter | Gauge): void {
     this.reset();
-    for (const [labels, value] of read?.() ?? []) this.inc(bounded(definition, labels), value);
+    for (const [labels, value] of read?.() ?? []) this.inc(bounded(labels), value);
   }
   const metric = kind === 'counter' ? Counter : Gauge;
   // It registers itself.
