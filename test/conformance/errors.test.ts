@@ -120,7 +120,7 @@ describe('401', () => {
   );
 
   test.each(['http', 'https'] as const)(
-    'the error 401 for two Authorization headers names the problem, even if both have the same valid token: %s',
+    'the error 401 for two Authorization headers names the problem, even if both contain the same valid token: %s',
     async (way) => {
       for (const first of [`Bearer ${token}`, 'Basic x']) {
         const headers: Record<string, string[]> = { authorization: [first, `Bearer ${token}`] };
@@ -205,7 +205,7 @@ describe('an error as YAML', () => {
     expect((await lab.gateway('/kapis/version/x', { headers: { accept } })).headers['content-type']).toBe(type);
   });
 
-  test('an error as YAML has no body in a response to HEAD', async () => {
+  test('an error response to HEAD has no body, even if Accept prefers YAML', async () => {
     const { status, headers, text } = await lab.gateway(nodes, { method: 'HEAD', headers: { accept: yaml } });
     expect([status, headers['content-type'], text]).toEqual([401, yaml, '']);
   });
@@ -237,7 +237,7 @@ describe('plain HTTP', () => {
   );
 
   test.each(['authorize', 'login', 'device', 'account', 'logout', 'callback/sso'])(
-    'plain HTTP gets 404 for the page /oauth/%s, whatever the method and the body',
+    'a plain HTTP request for the page %s gets 404, whatever the method and the body',
     async (page) => {
       const form = { 'content-type': 'application/x-www-form-urlencoded' };
       const responses = [
@@ -352,7 +352,7 @@ describe('a path or method that is not served', () => {
     [`${resources}/namespaces/shop/status`, '; subresources are served only at /api and /apis'],
     [`${resources}/watch/pods`, '; use watch=true, not /watch/'],
     ['/nowhere', ''],
-  ])('the error 404 for %s ends with the expected hint: %j', async (path, hint) => {
+  ])('the error 404 for %s ends with the hint %j', async (path, hint) => {
     const response = await call('GET', path);
     expect(response.json()).toMatchObject({
       reason: 'NotFound',

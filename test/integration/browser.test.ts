@@ -92,7 +92,7 @@ const cookies = async (page: Page): Promise<string[]> =>
   (await page.context().cookies()).map(({ name }) => name).toSorted();
 
 describe('a login', () => {
-  test('a login leads over the consent page to a client, and any replica exchanges its code for tokens', async () => {
+  test('a login leads through the consent page to a client, and any replica exchanges its code for tokens', async () => {
     const page = await open();
     await page.goto(authorize());
     await logIn(page);

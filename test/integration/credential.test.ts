@@ -112,7 +112,7 @@ describe('a login with a browser on another device', () => {
 });
 
 describe('kubectl', () => {
-  test('kubectl works after a user has logged in', async () => {
+  test('kubectl requires a login first, and then acts as the user', async () => {
     const before = await kubectl(['get', '--raw', whoami]);
     expect({ code: before.code, stderr: before.stderr }).toEqual({
       code: 1,

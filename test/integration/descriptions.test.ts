@@ -63,7 +63,7 @@ const pathsOf = ({ paths }: Document, base: string): [string, Readonly<Record<st
   Object.entries(paths).filter(([path]) => path.startsWith(`${base}/`));
 
 describe('custom resources', () => {
-  test.each(files)('the description %s requires an identity but no rights', async (file) => {
+  test.each(files)('the description %s requires authentication but no rights', async (file) => {
     expect((await call(`${gateway()}/swagger/${file}`)).status).toBe(401);
     const { access_token: tokenOfAlice } = await login('alice', gateway(), passwords.alice);
     expect((await call(`${gateway()}/swagger/${file}`, { token: tokenOfAlice })).status).toBe(200);

@@ -169,9 +169,9 @@ describe.each(Object.keys(listeners))('%s', (name) => {
   });
 
   test.each([
-    ['no', ''],
-    ['two', 'Host: a\r\nHost: a\r\n'],
-  ])('the server rejects a request with %s Host header with 400', async (_, headers) => {
+    ['no Host header', ''],
+    ['two Host headers', 'Host: a\r\nHost: a\r\n'],
+  ])('the server rejects a request with %s with 400', async (_, headers) => {
     expectOne(await send(url(), `GET ${open()} HTTP/1.1\r\nConnection: close\r\n${headers}\r\n`), 400, 'BadRequest');
   });
 

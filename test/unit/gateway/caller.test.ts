@@ -24,7 +24,7 @@ test.each(names)('a verified caller cannot become %j at the gateway', (name) => 
   expect(() => headersOf(caller, { ...name, via: 'token' })).toThrow(expect.objectContaining({ code: 403 }));
 });
 
-test('the gateway forwards no request without an identity', () => {
+test('the gateway forwards no anonymous request', () => {
   expect(() => callerOf({ user: undefined } as RequestContext)).toThrow(expect.objectContaining({ code: 401 }));
 });
 

@@ -35,7 +35,7 @@ describe('a caller without the right', () => {
     expect(await lab.call(bob, method, path)).toMatchObject({ status: 403 });
   });
 
-  test('a caller without an identity gets 401 for users', async () => {
+  test('an anonymous request for users gets 401', async () => {
     for (const path of ['users', 'users/~', 'users/bob', 'whoami'])
       expect(await lab.call(undefined, 'GET', path)).toMatchObject({ status: 401 });
   });
@@ -87,7 +87,7 @@ describe('a list of users', () => {
   });
 
   test.each(['users?watch=true', 'users?nothing=1', 'users?resourceVersionMatch=Exact&resourceVersion=1'])(
-    'a list of users with %s gets 400',
+    'a list of users with the unsupported request %s gets 400',
     async (path) => {
       may('list users', 'watch users');
       expect(await lab.call(bob, 'GET', path)).toMatchObject({ status: 400 });
@@ -236,7 +236,7 @@ describe('a write to a user', () => {
   const identity = { 'impersonate-user': 'bob', 'impersonate-group': ['b'] };
   beforeEach(() => may('create users', 'update users', 'patch users', 'delete users'));
 
-  test('a write to a user is sent with the identity of the caller, and the next read shows it', async () => {
+  test('a write to a user is sent with the identity of the caller, and the next read shows the change', async () => {
     may('get users', 'create users', 'patch users', 'delete users');
     const body = {
       apiVersion: 'iam.platform.io/v1alpha2',

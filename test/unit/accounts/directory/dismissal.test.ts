@@ -385,7 +385,7 @@ describe('isDismissed()', () => {
       () => ({ subjectKind: 'ServiceAccount' as const, userName: 'system:serviceaccount:a:b', userUID: 'u' }),
       { now: false, whileRefused: false },
     ],
-  ])('isDismissed() recognizes whether a session %s is dismissed', async (_, changes, expected) => {
+  ])('isDismissed() reports whether a session %s is permanently revoked', async (_, changes, expected) => {
     expect(await isDismissed(changes())).toBe(expected.now);
     accounts.live.refuse([{ path: '', message: 'half of it is missing' }]);
     expect(await isDismissed(changes())).toBe(expected.whileRefused);

@@ -153,7 +153,7 @@ describe('the session of a client', () => {
   });
 
   test.each(['Client', 'ServiceAccount'] as const)(
-    'the session of a client of kind %s resolves to no subject if the client may not have such sessions',
+    'the session of a client of kind %s resolves to no subject if the client is not allowed to have such sessions',
     (subjectKind) => {
       expect(subject(own('people', { subjectKind }))).toBeUndefined();
       const session = own('programs', { subjectKind });

@@ -282,7 +282,7 @@ describe('the address of a login', () => {
     expect(Object.keys(familiar())).toHaveLength(2);
   });
 
-  test('the time of the address of a login cannot be in the future', async () => {
+  test('the address of a login is never stored with a time in the future', async () => {
     const one = await replica();
     const at = new Date(clock.now() + 365 * day).toISOString();
     const key = `mark of p:${JSON.stringify(['alice', '10.0.0.1'])}`;
@@ -392,7 +392,7 @@ describe.each([
   ['a login', (one: Replica) => one.limiter.succeeded(attempt())],
 ])('a write of %s', (_, log) => {
   test.each([0, 403, 500])(
-    'a write to the login tables that kube-apiserver rejects with %i creates no object',
+    'a write to the login tables that fails with the status %i creates no object',
     async (code) => {
       const one = await replica();
       one.client.before = ({ method }) => {

@@ -31,7 +31,7 @@ describe('the hash functions', () => {
   });
 
   test.each(['bcrypt:4', 'bcrypt:5', 'argon2id:256:2:1', 'argon2id:1024:1:4', preferred])(
-    'a new hash with the parameters %s names them and matches only its password',
+    'a new hash with the parameters %s contains the parameters and matches only its password',
     async (parameters) => {
       const [one, two] = [
         await nativeHashFunctions.hash('pässword', parameters),

@@ -26,7 +26,7 @@ describe('the username of a first login', () => {
     ['x'.repeat(254), undefined],
     // Takes hours if the length is checked last.
     [`a${'-'.repeat(1_000_000)}a`, undefined],
-  ])('the username of a first login for the claim %.40j is %j', (claims, username) => {
+  ])('the username of a first login for the claim %j is %j', (claims, username) => {
     expect(usernameOf(claims)).toBe(username);
     expect(isSubdomain(username ?? 'none')).toBe(true);
   });

@@ -55,7 +55,7 @@ describe('concurrent requests up to the limit', () => {
     expect([(await two.response).status, (await three.response).status]).toEqual([200, 200]);
   });
 
-  test('concurrent requests up to the limit do not include watches and probes, which require no slots', async () => {
+  test('watches and probes require no slots, even when concurrent requests have reached the limit', async () => {
     const { open } = lab({ maxInFlight: 1, maxInFlightPerUser: 1 });
     const all = [
       await open(watch, as('alice')),

@@ -40,7 +40,7 @@ describe('the address of the client', () => {
     ['10.0.0.1', '203.0.113.5:4711', proxies, '10.0.0.1', 'must not have a port'],
     ['10.0.0.1', '"><script>', proxies, '10.0.0.1', 'is never arbitrary text'],
   ])(
-    'the address of a client that connects from %s with X-Forwarded-For %j and the trusted proxies %j is %s: it %s',
+    'the address of a client that connects from %s with X-Forwarded-For %j and the trusted proxies %j is %s, which %s',
     async (from, forwarded, trusted, expected) => {
       expect(await sourceIP(from, forwarded, trusted)).toBe(expected);
     },

@@ -70,14 +70,14 @@ test('indenting yields after every few kilobytes, and stops when the client disc
 });
 
 test.each([
-  [undefined, 'kubectl/v1.36', false],
-  [undefined, 'curl/8', true],
-  [undefined, 'Mozilla/5.0 (X11)', true],
-  [undefined, undefined, false],
-  ['', 'curl/8', true],
-  ['0', 'curl/8', false],
-  ['true', 'kubectl', true],
-  ['1', 'kubectl', true],
-])('JSON for the parameter pretty=%s and the client %s is indented or not: %s', (pretty, userAgent, wants) => {
-  expect(wantsPretty(pretty, userAgent)).toBe(wants);
+  ['not indented', undefined, 'kubectl/v1.36'],
+  ['indented', undefined, 'curl/8'],
+  ['indented', undefined, 'Mozilla/5.0 (X11)'],
+  ['not indented', undefined, undefined],
+  ['indented', '', 'curl/8'],
+  ['not indented', '0', 'curl/8'],
+  ['indented', 'true', 'kubectl'],
+  ['indented', '1', 'kubectl'],
+])('JSON is %s for the parameter pretty %j and the user agent %j', (outcome, pretty, userAgent) => {
+  expect(wantsPretty(pretty, userAgent)).toBe(outcome === 'indented');
 });

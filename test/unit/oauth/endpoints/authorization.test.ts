@@ -331,7 +331,7 @@ describe('an authorization request', () => {
     [60, 60, 'code'],
     [60, 61, 'login'],
     [undefined, 3_600, 'code'],
-  ])('an authorization request with max_age=%s after %d seconds leads to the %s', async (maxAge, seconds, next) => {
+  ])('an authorization request with max_age %s after %d seconds leads to the %s', async (maxAge, seconds, next) => {
     const made = await lab();
     const browser = browserOf(made);
     await codeOf(browser);
@@ -407,7 +407,7 @@ describe('an authorization code', () => {
     ['no verifier', { code_verifier: undefined }, /code_verifier/],
     ['a short verifier', { code_verifier: 'x'.repeat(42) }, /43 to 128/],
   ])(
-    'the redemption of an authorization code with %s is rejected with an error that names the problem',
+    'a token request for a code with %s is rejected with an error that names the problem',
     async (_, fields, description) => {
       const made = await lab();
       const response = await made.token(exchange('x', fields));
@@ -483,7 +483,7 @@ describe('an authorization code', () => {
     );
   });
 
-  test('an authorization code cannot be replaced by a refresh token, and the session of the refresh token continues', async () => {
+  test('a refresh token in place of an authorization code is rejected, and the session of the refresh token continues', async () => {
     const made = await lab();
     const tokens = (await made.token(exchange(await codeOf(browserOf(made))))).json();
     const refreshToken = String(tokens['refresh_token']);

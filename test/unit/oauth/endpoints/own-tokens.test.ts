@@ -216,7 +216,7 @@ describe('introspection', () => {
 
   const minute = 60_000;
   const endings: [string, (lab: LoggedIn) => unknown][] = [
-    ['revoked', (lab) => lab.post('/oauth/revoke', { token: lab.refresh, ...asClient })],
+    ['that were revoked', (lab) => lab.post('/oauth/revoke', { token: lab.refresh, ...asClient })],
     ['of a disabled user', (lab) => lab.configure({ clients, users: [{ username: 'alice', state: 'Disabled' }] })],
     ['of a removed user', (lab) => lab.configure({ clients, users: [{ username: 'mallory' }] })],
     ['of a removed client', (lab) => lab.configure({ clients: clients.slice(1), users })],

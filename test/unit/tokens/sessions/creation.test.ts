@@ -141,7 +141,7 @@ describe('the sessions of one user', () => {
     expect(lines().filter((line) => line.includes('"warn"'))).toEqual([]);
   });
 
-  test('the sessions of one user are not revoked if the new session fails, and it succeeds if none can be revoked', async () => {
+  test('the sessions of one user stay if the new session cannot be stored, and the new session stays if none can be revoked', async () => {
     const { log, lines } = logOfLines();
     const { cluster, clock, replica } = lab(lifetimes, log);
     const { sessions, client } = await replica();
