@@ -817,7 +817,7 @@ describe('a request body', () => {
     socket.destroy();
   });
 
-  test('a client that sends Expect: 100-continue is asked for the request body only after the request is accepted', async () => {
+  test('a client that sends Expect: 100-continue gets 100 Continue only after the request is accepted', async () => {
     const socket = net.connect(lab.ports.http, '127.0.0.1').setEncoding('latin1');
     socket.write(head(expecting));
     expect((await once(socket, 'data'))[0]).toBe('HTTP/1.1 100 Continue\r\n\r\n');

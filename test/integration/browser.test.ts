@@ -104,7 +104,7 @@ describe('a login', () => {
     expect(Object.keys(tokens)).toEqual(expect.arrayContaining(['access_token', 'refresh_token', 'id_token']));
   });
 
-  test('a login works without scripts, even for a client that needs no consent', async () => {
+  test('a login succeeds without scripts, even for a client that needs no consent', async () => {
     const page = await open({ javaScriptEnabled: false });
     await page.goto(authorize(trusted));
     await logIn(page);

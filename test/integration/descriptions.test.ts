@@ -102,7 +102,7 @@ describe('custom resources', () => {
       .toSorted((a, b) => (String(a[0]) < String(b[0]) ? -1 : 1));
 
   test.each(['iam.platform.io/v1alpha2', 'describe.example.com/v1'])(
-    'the API %s is described as kube-apiserver describes it',
+    'the description of the API %s equals that of kube-apiserver',
     async (groupVersion) => {
       const base = `/apis/${groupVersion}`;
       await eventually('the custom resource is described', async () => {

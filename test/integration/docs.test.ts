@@ -782,7 +782,7 @@ describe('the examples at /docs', () => {
     expect(await sample.textContent()).not.toContain('username');
   });
 
-  test('the examples at /docs are shown as text, whatever they contain', async () => {
+  test('the examples at /docs are shown as plain text, whatever they contain', async () => {
     const content = { 'text/plain': { example: markup }, 'application/json': { example: { [markup]: markup } } };
     const page = await openWith('/kapis/version', 'get', { responses: { 200: { description: markup, content } } });
     await goTo(page, 'getKapisVersion');
@@ -981,7 +981,7 @@ describe('/docs with only the keyboard', () => {
     expect(await page.evaluate('getComputedStyle(document.activeElement).outlineStyle')).toBe('solid');
   });
 
-  test('the list of operations at /docs can be skipped with only the keyboard, and login works', async () => {
+  test('the list of operations at /docs can be skipped with only the keyboard, and logging in succeeds', async () => {
     const page = await openDocs('#listNodes');
     const { keyboard } = page;
     await keyboard.press('Tab');

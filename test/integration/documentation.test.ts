@@ -20,7 +20,7 @@ import { startServerPod } from '../labs/integration/server-pod.ts';
 import { Shell } from '../labs/integration/shell.ts';
 import { createUserWithPassword, loginStatuses, removeUser } from '../labs/integration/user-objects.ts';
 
-test('no document defines a function with the name of a bash builtin, which another function may need', async () => {
+test('no document defines a function with the name of a bash builtin', async () => {
   const { stdout } = await execute('bash', ['--norc', '-c', 'compgen -b']);
   const builtins = new Set(stdout.split('\n'));
   const files = globSync('**/*.md', { cwd: docs });

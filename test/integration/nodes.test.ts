@@ -121,13 +121,13 @@ describe('filters of the node list', () => {
     expect(found.totalItems).toBe(found.items.length);
   });
 
-  test('filters of the node list select a node by uid', async () => {
+  test('the node list is filtered by uid', async () => {
     const { uid = '' } = (await get(nodePath('row-c'))).metadata;
     expect(namesIn(await list(query({ uid })))).toEqual(['row-c']);
     expect(namesIn(await list(query({ uid: uid.slice(1) })))).toEqual([]);
   });
 
-  test('filters of the node list select nodes by labels and fields as kube-apiserver does', async () => {
+  test('the node list is filtered by labels and fields as at kube-apiserver', async () => {
     for (const parameters of [
       { labelSelector: 'kubernetes.io/arch=amd64' },
       { labelSelector: 'kubernetes.io/hostname,!suite' },

@@ -159,7 +159,7 @@ describe("the caller's own user", () => {
       'application/json',
     ],
   ])(
-    "the displayName of the caller's own user can be changed with %s, and the response and the next read show it",
+    "the displayName of the caller's own user can be changed with %s, and the response and the next read show the change",
     async (_, method, body, type) => {
       const response = await lab.call(bob, method, 'users/~', body, type);
       expect(response).toMatchObject({ status: 200 });

@@ -239,7 +239,7 @@ describe('an access token', () => {
   });
 
   // evidence: jwt-other-issuer
-  test('an access token of another issuer is rejected by name and by verification, even if it was the issuer of this server before', () => {
+  test('an access token of another issuer is recognized and rejected, even if that issuer was the issuer of this server before', () => {
     const { tokens, settings } = lab();
     const { token } = tokens.issueAccess(sessionWith(), account, undefined);
     expect([tokens.isOurs(token), tokens.verifyAccess(token) !== undefined]).toEqual([true, true]);

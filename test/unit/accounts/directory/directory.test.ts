@@ -173,14 +173,14 @@ test('an identity provider manages the passwords of its users while it is config
 });
 
 describe('an e-mail address', () => {
-  test('an e-mail address works as a login name regardless of case', async () => {
+  test('an e-mail address is accepted as a login name regardless of case', async () => {
     await accounts.putUser('bob', { email: 'Bob@Example.com' });
     expect(named('bob@example.COM')).toBe('bob');
     expect(named('bob')).toBe('bob');
     expect(named('carol@example.com')).toBeUndefined();
   });
 
-  test('an e-mail address belongs to no user while two users have it, until one of them gives it up', async () => {
+  test('an e-mail address that two users share is not accepted as a login name until only one of them has it', async () => {
     await accounts.putUser('bob', { email: 'both@example.com' });
     await accounts.putUser('carol', { email: 'BOTH@example.com', state: 'Disabled' });
     expect(named('both@example.com')).toBeUndefined();

@@ -128,7 +128,7 @@ describe('verifying a password', () => {
     expect(hashes.tried).toEqual(['']);
   });
 
-  test('verifying a password works before any parameters are prepared', async () => {
+  test('verifying a password succeeds before any hash parameters are prepared', async () => {
     const hashes = new CountingHashes();
     const passwords = new Passwords(hashes);
     expect(await passwords.verify(undefined, 'x')).toBe(false);

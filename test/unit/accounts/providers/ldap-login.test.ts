@@ -315,7 +315,7 @@ test('an LDAP login looks up a name of 256 characters but not a longer one', asy
   expect(made.ldap.lookedUp.filter((one) => one.includes('nn'))).toEqual([`ldaps://corp.example ${'n'.repeat(256)}`]);
 });
 
-test('an LDAP login whose username at the provider begins with "system:" is rejected with this reason', async () => {
+test('an LDAP login whose username at the provider begins with "system:" is rejected as a name that cannot be accepted', async () => {
   const made = await lab();
   made.ldap.entries.set('erin', { subject: '1', username: 'system:erin' });
   const response = await as(made, 'erin');

@@ -362,7 +362,7 @@ describe('the filter of pods by Service', () => {
     };
   });
 
-  test('the filter of pods by Service works in one namespace and in all namespaces, with the Service of each namespace', async () => {
+  test('the filter of pods by Service selects pods in one namespace and in all namespaces, by the Service of each namespace', async () => {
     expect(await listing('serviceName=web', 'namespaces/a/pods')).toEqual(['a/front']);
     expect(await listing('serviceName=web')).toEqual(['a/front', 'b/other']);
     expect(await listing('serviceName=web&namespace=b')).toEqual(['b/other']);

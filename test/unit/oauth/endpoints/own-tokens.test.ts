@@ -78,7 +78,7 @@ describe('revocation', () => {
     expect(await accepted(lab)).toEqual([false, false]);
   });
 
-  test('revocation works for a client that is allowed to introspect', async () => {
+  test('revocation succeeds for a client that is allowed to introspect', async () => {
     const lab = await logIn();
     await revoke(lab, lab.access, by('resource'));
     expect(await accepted(lab)).toEqual([false, false]);
@@ -346,7 +346,7 @@ describe('userinfo', () => {
   );
 
   // evidence: userinfo-error-codes
-  test.each(['refresh', 'identity'] as const)('userinfo rejects the %s token', async (kind) => {
+  test.each(['refresh', 'identity'] as const)('userinfo rejects an %s', async (kind) => {
     const lab = await logIn();
     const response = await userinfo(lab, lab[kind]);
     expect(response.status).toBe(401);
