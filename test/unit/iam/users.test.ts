@@ -87,7 +87,7 @@ describe('a list of users', () => {
   });
 
   test.each(['users?watch=true', 'users?nothing=1', 'users?resourceVersionMatch=Exact&resourceVersion=1'])(
-    'a list of users with the unsupported request %s gets 400',
+    'the unsupported list request %s gets 400',
     async (path) => {
       may('list users', 'watch users');
       expect(await lab.call(bob, 'GET', path)).toMatchObject({ status: 400 });

@@ -95,7 +95,7 @@ describe('the open log store', () => {
     expect(logs.warning()).toBe('');
   });
 
-  test('an open log store that is slow causes a warning that reports the slowness', async () => {
+  test('an open log store that responds slowly is reported as slow in a warning', async () => {
     isSlow = true;
     configure(settings(2));
     while (logs.warning() === '') await settle();

@@ -82,7 +82,7 @@ describe('the delay of a user', () => {
     expect(wait(attempt('alice'))).toBe(0);
   });
 
-  test('the delay of a user starts from zero one window after the last failure', () => {
+  test('the delay of a user returns to zero one window after the last failure', () => {
     const { wait, fail, advance } = lab();
     fail(attempt('alice'), 4);
     advance(limit.within - 1);

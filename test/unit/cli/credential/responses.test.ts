@@ -80,15 +80,12 @@ describe('a device authorization response', () => {
   });
 
   test.each<[string, object]>([
-    ['a device code', { device_code: undefined }],
-    ['a user code', { user_code: 5 }],
-    ['an address', { verification_uri: undefined, verification_uri_complete: undefined }],
-    ['a web address, since it is a file URL,', { verification_uri_complete: 'file:///etc/passwd' }],
-    [
-      'a web address, since it contains an escape sequence,',
-      { verification_uri_complete: '\u001B[31mhttps://a.example/' },
-    ],
-  ])('a device authorization response without %s is rejected', (_, fields) => {
+    ['no device code', { device_code: undefined }],
+    ['a number as the user code', { user_code: 5 }],
+    ['no address', { verification_uri: undefined, verification_uri_complete: undefined }],
+    ['a file URL as the address', { verification_uri_complete: 'file:///etc/passwd' }],
+    ['an escape sequence in the address', { verification_uri_complete: '\u001B[31mhttps://a.example/' }],
+  ])('a device authorization response with %s is rejected', (_, fields) => {
     expect(deviceOf({ ...deviceResponse, ...fields })).toBeUndefined();
   });
 });

@@ -70,14 +70,15 @@ test('indenting yields after every few kilobytes, and stops when the client disc
 });
 
 test.each([
-  ['not indented', undefined, 'kubectl/v1.36'],
-  ['indented', undefined, 'curl/8'],
-  ['indented', undefined, 'Mozilla/5.0 (X11)'],
-  ['not indented', undefined, undefined],
+  ['not indented', '', 'kubectl/v1.36'],
   ['indented', '', 'curl/8'],
-  ['not indented', '0', 'curl/8'],
-  ['indented', 'true', 'kubectl'],
-  ['indented', '1', 'kubectl'],
-])('JSON is %s for the parameter pretty %j and the user agent %j', (outcome, pretty, userAgent) => {
-  expect(wantsPretty(pretty, userAgent)).toBe(outcome === 'indented');
+  ['indented', '', 'Mozilla/5.0 (X11)'],
+  ['not indented', '', ''],
+  ['indented', 'pretty=', 'curl/8'],
+  ['not indented', 'pretty=0', 'curl/8'],
+  ['indented', 'pretty=true', 'kubectl'],
+  ['indented', 'pretty=1', 'kubectl'],
+])('JSON is %s for the query "%s" and the user agent "%s"', (outcome, query, userAgent) => {
+  const pretty = new URLSearchParams(query).get('pretty') ?? undefined;
+  expect(wantsPretty(pretty, userAgent === '' ? undefined : userAgent)).toBe(outcome === 'indented');
 });

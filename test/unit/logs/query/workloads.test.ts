@@ -85,16 +85,16 @@ test('known pod names of a workload take precedence over the name pattern', () =
   expect(['odd', 'web-0', 'web-1', 'else'].map(matches)).toEqual([true, false, true, false]);
 });
 
-test.each<[string, string, string | undefined, readonly string[]]>([
-  ['ReplicaSet', 'web-7d8f9c', '7d8f9c', ['web']],
-  ['ReplicaSet', 'web-7d8f9c', undefined, ['web-7d8f9c']],
-  ['ReplicaSet', 'web', '7d8f9c', ['web']],
-  ['StatefulSet', 'db', undefined, ['db']],
-  ['DaemonSet', 'agent', undefined, ['agent']],
-  ['Job', 'import', undefined, ['import']],
-  ['Job', 'nightly-29012345', undefined, ['nightly-29012345', 'nightly']],
-  ['Node', 'node-1', undefined, []],
-])('a pod of the %s %s with the pod-template-hash %j belongs to the workloads %j', (kind, name, hash, expected) => {
+test.each<[string, string, readonly string[], string?]>([
+  ['ReplicaSet', 'web-7d8f9c', ['web'], '7d8f9c'],
+  ['ReplicaSet', 'web-7d8f9c', ['web-7d8f9c']],
+  ['ReplicaSet', 'web', ['web'], '7d8f9c'],
+  ['StatefulSet', 'db', ['db']],
+  ['DaemonSet', 'agent', ['agent']],
+  ['Job', 'import', ['import']],
+  ['Job', 'nightly-29012345', ['nightly-29012345', 'nightly']],
+  ['Node', 'node-1', []],
+])('a pod of the %s %s belongs to the workloads %j', (kind, name, expected, hash) => {
   const labels = hash === undefined ? {} : { 'pod-template-hash': hash };
   expect(workloadsOf({ labels, ownerReferences: [{ kind, name, controller: true }] })).toEqual(expected);
 });

@@ -406,15 +406,12 @@ describe('an authorization code', () => {
     ['no redirect_uri', { redirect_uri: undefined }, /redirect_uri/],
     ['no verifier', { code_verifier: undefined }, /code_verifier/],
     ['a short verifier', { code_verifier: 'x'.repeat(42) }, /43 to 128/],
-  ])(
-    'a token request for a code with %s is rejected with an error that names the problem',
-    async (_, fields, description) => {
-      const made = await lab();
-      const response = await made.token(exchange('x', fields));
-      expectRefused(response, 'invalid_request');
-      expect(response.json()['error_description']).toMatch(description);
-    },
-  );
+  ])('a token request with %s is rejected with an error that names the problem', async (_, fields, description) => {
+    const made = await lab();
+    const response = await made.token(exchange('x', fields));
+    expectRefused(response, 'invalid_request');
+    expect(response.json()['error_description']).toMatch(description);
+  });
 
   // evidence: code-expiry
   test('an authorization code expires after a minute, and when its user is disabled', async () => {

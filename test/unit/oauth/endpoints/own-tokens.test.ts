@@ -187,7 +187,7 @@ describe('introspection', () => {
     expect((await introspect(lab, lab.access)).json()['groups']).toEqual(['b']);
   });
 
-  test('introspection of a refresh token returns only that it is active, so that it does not pass as a bearer token', async () => {
+  test('introspection of a refresh token returns only that the token is active, so that it does not pass as a bearer token', async () => {
     const lab = await logIn();
     const body = (await introspect(lab, lab.refresh)).json();
     const iat = Math.floor(lab.clock.now() / 1_000);
@@ -346,7 +346,10 @@ describe('userinfo', () => {
   );
 
   // evidence: userinfo-error-codes
-  test.each(['refresh', 'identity'] as const)('userinfo rejects an %s', async (kind) => {
+  test.each([
+    ['a refresh token', 'refresh'],
+    ['an id_token', 'identity'],
+  ] as const)('userinfo rejects %s', async (_, kind) => {
     const lab = await logIn();
     const response = await userinfo(lab, lab[kind]);
     expect(response.status).toBe(401);

@@ -43,8 +43,8 @@ describe('starting a login at a provider', () => {
   test.each<[string, string, Readonly<Record<string, string>>, number]>([
     ['with a form that was not shown in this browser', 'sso', { form_token: 'another' }, 403],
     ['with an unknown provider', 'three', {}, 404],
-    ['with a target on another site gets no link to it', 'sso', { next: 'https://attacker.example/' }, 400],
-    ['without a target gets no link to start again', 'sso', { next: '' }, 400],
+    ['with a target on another site', 'sso', { next: 'https://attacker.example/' }, 400],
+    ['without a target', 'sso', { next: '' }, 400],
     [
       'with a target that does not fit in a cookie',
       'sso',
@@ -74,8 +74,8 @@ describe('a user whose login failed', () => {
 
   test.each([
     ['after the timeout can start again at the requested page', withCode, withCode],
-    ['with a target on another site', 'https://evil.example/', undefined],
-    ['without a target', undefined, undefined],
+    ['with a target on another site gets no link to it', 'https://evil.example/', undefined],
+    ['without a target gets no link to start again', undefined, undefined],
   ])('a user whose login failed at the callback %s', async (_, to, expected) => {
     const browser = browserOf(await lab());
     await browser.open(device);
