@@ -182,7 +182,7 @@ describe('the audit log of requests forwarded to kube-apiserver', () => {
     expect(event).toMatchObject({ user: { username: 'alice' }, impersonatedUser: { username: 'bob' } });
   });
 
-  test('the audit log of requests forwarded to kube-apiserver has events for the start and the end of an exec session', async () => {
+  test('the audit log of requests forwarded to kube-apiserver has events for the start and end of an exec session', async () => {
     kube.grant = (req, socket) => {
       socket.end(
         `HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: ${req.headers.upgrade}\r\n\r\nbye`,

@@ -254,7 +254,7 @@ describe('a password', () => {
     });
   });
 
-  test('password changes with a wrong current password count as failed logins, and the limit applies until the user is unlocked', async () => {
+  test('password changes with a wrong current password count as failed logins until the user is unlocked', async () => {
     const name = await createUser();
     const guess = (currentPassword: string): Promise<AppResponse> =>
       call(name, 'PUT', 'users/~/password', { password: next, currentPassword });

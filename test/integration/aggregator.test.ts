@@ -271,7 +271,7 @@ function isAllowed(entry: string, _: number, entries: readonly string[]): boolea
 const unexpectedErrors = (): string[] => platformErrors().filter((...given) => !isAllowed(...given));
 
 describe("kube-apiserver's log", () => {
-  test("kube-apiserver's log has no error about the server while the server is available, even when availability and discovery are checked again", async () => {
+  test("kube-apiserver's log has no error about an available server, even when availability and discovery are checked again", async () => {
     const before = new Set(platformErrors());
     const mark = new Date().toISOString();
     await remindApiserver();

@@ -268,7 +268,7 @@ describe('an invalid configuration', () => {
     expect((await postForm(passwordForm('Capital', 'plain'))).status).toBe(400);
   });
 
-  test('an invalid configuration is reported by an Event on the ConfigMap, and by readyz and a metric until it is corrected', async () => {
+  test('an invalid configuration is reported by an Event on the ConfigMap, by readyz and by a metric', async () => {
     await refuse(breaks);
     const { uid } = (await get(configMap)).metadata;
     const event = await eventually('there is an Event', async () => {

@@ -162,7 +162,7 @@ const used = (...identityProviders: object[]): Promise<void> =>
 describe('LDAP with the mapping auto', () => {
   beforeAll(() => used(provider()));
 
-  test("LDAP with the mapping auto creates a user at the first login, with the LDAP groups under the provider's name", async () => {
+  test("LDAP with the mapping auto creates a user at the first login, and prefixes the LDAP groups with the provider's name", async () => {
     deleteLater('erin');
     await bind('directory-test', 'platform-node-reader', { kind: 'Group', name: 'corp:engineers' });
     undo.push(() => unbind('directory-test'));
@@ -319,7 +319,7 @@ describe('LDAP over StartTLS', () => {
 describe('LDAP with the mapping lookup', () => {
   beforeAll(() => used(provider({ mapping: 'lookup' })));
 
-  test('LDAP with the mapping lookup accepts LDAP users who are linked to a user of any name, and rejects all others', async () => {
+  test('LDAP with the mapping lookup accepts only LDAP users who are linked to a user, whatever the name of the user', async () => {
     const response = await attempt('frank2');
     expect(problemOf(response)).toEqual(refused);
     const unknown = await attempt('erin');

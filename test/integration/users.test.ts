@@ -60,7 +60,7 @@ describe('a User object', () => {
     expect((await postForm(refreshForm(tokens.refresh_token))).status).toBe(400);
   });
 
-  test('a deleted User object loses its sessions, and a new one of the same name gets neither the sessions nor the password', async () => {
+  test('a deleted User object loses its sessions, and a new User of the same name gets neither sessions nor password', async () => {
     await person('frank');
     const tokens = await session('frank');
     await removeUser('frank');

@@ -313,7 +313,7 @@ describe('failed logins are reset', () => {
     expect(unlockedNames).toEqual(['bob', 'bob']);
   });
 
-  test("failed logins are reset when a configured user is unlocked, but not when a new user's Secret already has an unlock time", async () => {
+  test("failed logins are reset when a configured user is unlocked, but not by an unlock time in a new user's Secret", async () => {
     const values = { alice: accounts.hashes.of('a', 'bcrypt:4'), eve: accounts.hashes.of('e', 'bcrypt:4') };
     await putSecret('passwords', { ...values, 'eve.unlocked': 'first' });
     accounts.configure({ users: [withSecret('alice')] });

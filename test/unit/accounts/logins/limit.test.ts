@@ -98,7 +98,7 @@ describe('an address with a recent login of the user', () => {
   const own = attempt('alice', '10.1.0.1');
 
   // evidence: familiar-address-no-lockout
-  test('an address with a recent login of the user is not delayed by failures from other addresses, so strangers cannot lock users out', () => {
+  test('an address with a recent login of the user is not delayed by failures from other addresses', () => {
     const { limiter, wait, fail, advance } = lab({ ...limit, perAddress: 1_000 });
     limiter.succeeded(own);
     for (let index = 0; index < 25; index += 1) fail(attempt('alice', `10.2.0.${index}`));
@@ -260,7 +260,7 @@ describe('the hard limit', () => {
     expect(wait(attempt('bob', other)) > 0).toBe(isSame);
   });
 
-  test('the hard limit of a client does not apply to a user at the address of a recent login, so strangers cannot lock everyone out', () => {
+  test('the hard limit of a client does not apply to a user at the address of a recent login', () => {
     const { limiter, wait, fail, advance } = lab({ ...limit, perAddress: 1_000 });
     limiter.succeeded(attempt('alice', '10.1.0.1'));
     for (let index = 0; index < limit.perClient; index += 1) fail(attempt(`nobody-${index}`));
@@ -306,7 +306,7 @@ describe('a successful login', () => {
     expect(wait(attempt('alice'))).toBe(0);
   });
 
-  test('a successful login does not reset the failures of the address or client, so a valid account cannot hide guesses at others', () => {
+  test('a successful login does not reset the failures of the address or the client', () => {
     const { limiter, wait, fail } = lab({ ...limit, perClient: 12 });
     for (let index = 0; index < 11; index += 1) {
       fail(attempt(`victim-${index}`));
@@ -637,7 +637,7 @@ describe('the failures that a replica publishes', () => {
     expect(keys.join(' ')).not.toContain('old');
   });
 
-  test('the failures that a replica publishes, if there are too many, are the most numerous, then the reset ones, then the latest', () => {
+  test('the failures that a replica publishes are limited to the most numerous, then the reset ones, then the latest', () => {
     const { limiter, fail, advance } = lab();
     const first = (count: number): string[] => limiter.shared(count).map(({ key }) => key);
     fail(attempt('forgiven', '10.0.0.9'), 2);

@@ -118,7 +118,7 @@ describe('failed logins on one replica', () => {
     expect(await tries([await replica(), await replica(), await replica()])).toBe(alone);
   });
 
-  test('failed logins on one replica are known to a replica that starts later, and are kept after the first replica stops', async () => {
+  test('failed logins on one replica are known to replicas that start later, even after the first replica stops', async () => {
     const one = await replica();
     fail(one, limit.maxTries);
     await one.shared.stop();
@@ -177,7 +177,7 @@ describe('failed logins are reset on every replica', () => {
     }
   });
 
-  test('failed logins are reset on every replica when the user is unlocked, before the failures of other users are shared', async () => {
+  test('failed logins are reset on every replica when the user is unlocked, before other failures are shared', async () => {
     const [one, other] = await pair();
     fail(one, 5);
     fail(other, 5);
@@ -215,7 +215,7 @@ const expectFamiliar = ({ limiter }: Replica): void => {
 
 describe('the address of a login', () => {
   // evidence: familiar-address-shared
-  test('the address of a login is known to every replica, even to those that start after all replicas have stopped', async () => {
+  test('the address of a login is known to every replica, even after all replicas were restarted', async () => {
     const [one, other] = await pair();
     one.limiter.succeeded(attempt());
     guess(other);

@@ -322,7 +322,7 @@ describe('the discovery of an OpenID provider', () => {
     expect(count()).toBe(2);
   });
 
-  test('the discovery of an OpenID provider that fails leaves the earlier result in use, and each login repeats the discovery', async () => {
+  test('the discovery of an OpenID provider that fails leaves the earlier result in use, and is repeated by each login', async () => {
     await leave();
     await clock.advance(hour);
     fail(discovery);

@@ -292,7 +292,7 @@ describe('the cache of a resource', () => {
     expect(used.resource.ended?.aborted).toBe(false);
   });
 
-  test('the cache of a resource survives when kube-apiserver accepts the watch before the review ends, and restarts within a minute', async () => {
+  test('the cache of a resource survives when kube-apiserver accepts the watch during the review and restarts within a minute', async () => {
     const used = await refusedAtStart();
     await clock.advance(1_000);
     const upstream = cluster.last;

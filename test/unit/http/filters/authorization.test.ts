@@ -120,7 +120,7 @@ test.each([429, 503])(
   },
 );
 
-test('the recheck of an exec that started after create was granted requires it, even if a denial is still cached', async () => {
+test('the recheck of an exec that started after create was granted requires create, even if a denial is still cached', async () => {
   let verbs = ['get'];
   let now = 0;
   const cluster = new MemoryCluster();

@@ -94,9 +94,9 @@ test.each<[string, string, readonly string[], string?]>([
   ['Job', 'import', ['import']],
   ['Job', 'nightly-29012345', ['nightly-29012345', 'nightly']],
   ['Node', 'node-1', []],
-])('a pod of the %s %s belongs to the workloads %j', (kind, name, expected, hash) => {
-  const labels = hash === undefined ? {} : { 'pod-template-hash': hash };
-  expect(workloadsOf({ labels, ownerReferences: [{ kind, name, controller: true }] })).toEqual(expected);
+])('a pod of the %s %s belongs to the workloads %j', (kind, owner, expected, templateHash) => {
+  const labels = templateHash === undefined ? {} : { 'pod-template-hash': templateHash };
+  expect(workloadsOf({ labels, ownerReferences: [{ kind, name: owner, controller: true }] })).toEqual(expected);
 });
 
 test('a pod without an owner belongs to no workload', () => {

@@ -187,7 +187,7 @@ describe('introspection', () => {
     expect((await introspect(lab, lab.access)).json()['groups']).toEqual(['b']);
   });
 
-  test('introspection of a refresh token returns only that the token is active, so that it does not pass as a bearer token', async () => {
+  test('introspection of a refresh token returns only that the token is active', async () => {
     const lab = await logIn();
     const body = (await introspect(lab, lab.refresh)).json();
     const iat = Math.floor(lab.clock.now() / 1_000);

@@ -46,7 +46,7 @@ describe('a new session', () => {
     expect(two.client.requestsTo('GET', sid)).toHaveLength(1);
   });
 
-  test('a new session is read once for concurrent requests, and is not read again for a moment if it does not exist', async () => {
+  test('a new session is read once for concurrent requests, and a missing session is not read again for a moment', async () => {
     const { replica } = lab();
     const { sessions, client } = await replica();
     const sid = newSessionID();
