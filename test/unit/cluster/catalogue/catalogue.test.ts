@@ -252,7 +252,7 @@ describe('the cache of a resource', () => {
   });
 
   test.each([403, 404, 405])(
-    'the cache of a resource is not available when kube-apiserver rejects it with %i',
+    'the cache of a resource is not available when kube-apiserver rejects the list with %i',
     async (code) => {
       const { use: used, upstream } = await started('pods');
       const waiting = refusal(used);
