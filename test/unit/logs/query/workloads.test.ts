@@ -85,15 +85,15 @@ test('known pod names of a workload take precedence over the name pattern', () =
   expect(['odd', 'web-0', 'web-1', 'else'].map(matches)).toEqual([true, false, true, false]);
 });
 
-test.each<[string, string, readonly string[], string?]>([
+test.each<[string, string, readonly string[], string | undefined]>([
   ['ReplicaSet', 'web-7d8f9c', ['web'], '7d8f9c'],
-  ['ReplicaSet', 'web-7d8f9c', ['web-7d8f9c']],
+  ['ReplicaSet', 'web-7d8f9c', ['web-7d8f9c'], undefined],
   ['ReplicaSet', 'web', ['web'], '7d8f9c'],
-  ['StatefulSet', 'db', ['db']],
-  ['DaemonSet', 'agent', ['agent']],
-  ['Job', 'import', ['import']],
-  ['Job', 'nightly-29012345', ['nightly-29012345', 'nightly']],
-  ['Node', 'node-1', []],
+  ['StatefulSet', 'db', ['db'], undefined],
+  ['DaemonSet', 'agent', ['agent'], undefined],
+  ['Job', 'import', ['import'], undefined],
+  ['Job', 'nightly-29012345', ['nightly-29012345', 'nightly'], undefined],
+  ['Node', 'node-1', [], undefined],
 ])('a pod of the %s %s belongs to the workloads %j', (kind, owner, expected, templateHash) => {
   const labels = templateHash === undefined ? {} : { 'pod-template-hash': templateHash };
   expect(workloadsOf({ labels, ownerReferences: [{ kind, name: owner, controller: true }] })).toEqual(expected);
