@@ -192,7 +192,7 @@ describe.each(listeners)('at %s', (listener) => {
     expect(await statusOf(listener, ['get', '/healthz'], 'no token', { query: '?timeout=bad' })).toBe(200);
   });
 
-  test('an unsupported method requires the strictest access of all routes of its path before it gets 405', async () => {
+  test('an unsupported method gets 405 only if the caller has the strictest access that a route of the path requires', async () => {
     const unexpected: string[] = [];
     for (const [path, routes] of Map.groupBy(routesOf(listener), (route) => route.path)) {
       const access = strictest(routes.map((route) => route.access));

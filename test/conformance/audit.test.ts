@@ -97,7 +97,7 @@ describe('the audit log', () => {
   test.each([
     ['secureGateway' as const, '/', 303],
     ['gateway' as const, '/oauth/account', 307],
-  ])('the audit log has an event for a browser that the %s redirects from %s', async (listener, url, code) => {
+  ])('the audit log has an event when the %s redirects a browser from %s', async (listener, url, code) => {
     const response = await lab[listener](url, { headers: { accept: 'text/html' } });
     const [event] = await eventsOf(response.headers['audit-id']);
     expect(event).toMatchObject({
@@ -135,11 +135,11 @@ describe('the audit log', () => {
   });
 });
 
-describe('the audit log of requests passed on to kube-apiserver', () => {
+describe('the audit log of requests forwarded to kube-apiserver', () => {
   const pods = '/api/v1/namespaces/default/pods';
   const pod = { kind: 'Pod', metadata: { name: 'p', managedFields: [{}] } };
 
-  test('the audit log of requests passed on to kube-apiserver has the request and response objects', async () => {
+  test('the audit log of requests forwarded to kube-apiserver has the request and response objects', async () => {
     const responseBody = JSON.stringify({ ...pod, status: {} });
     kube.serve = (_, res) => void res.writeHead(201, { 'content-type': 'application/json' }).end(responseBody);
     const headers = { authorization: `Bearer ${await aliceToken()}`, 'content-type': 'application/json' };
@@ -165,7 +165,7 @@ describe('the audit log of requests passed on to kube-apiserver', () => {
     [kapisNodes, 'NodeList', 200],
     [`${kapisNodes}/none`, 'Status', 404],
   ])(
-    'the audit log of requests passed on to kube-apiserver has the response object over HTTP/2: %s',
+    'the audit log of requests forwarded to kube-apiserver has the response object over HTTP/2: %s',
     async (url, kind, status) => {
       kube.serve = (_, res) =>
         void res.writeHead(status, { 'content-type': 'application/json' }).end(`{"kind":"${kind}"}`);
@@ -175,14 +175,14 @@ describe('the audit log of requests passed on to kube-apiserver', () => {
     },
   );
 
-  test('the audit log of requests passed on to kube-apiserver names the impersonated user', async () => {
+  test('the audit log of requests forwarded to kube-apiserver names the impersonated user', async () => {
     kube.serve = (_, res) => void res.end('{}');
     const headers = { authorization: `Bearer ${await aliceToken()}`, 'impersonate-user': 'bob' };
     const [event] = await eventsOf((await lab.gateway(pods, { headers })).headers['audit-id']);
     expect(event).toMatchObject({ user: { username: 'alice' }, impersonatedUser: { username: 'bob' } });
   });
 
-  test('the audit log of requests passed on to kube-apiserver has events for the start and the end of an exec session', async () => {
+  test('the audit log of requests forwarded to kube-apiserver has events for the start and end of an exec session', async () => {
     kube.grant = (req, socket) => {
       socket.end(
         `HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: ${req.headers.upgrade}\r\n\r\nbye`,

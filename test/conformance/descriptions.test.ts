@@ -132,7 +132,7 @@ test('every variable of a path is described as a parameter', () => {
     ]);
 });
 
-test('only operations that can return 406 describe it', async () => {
+test('only operations that can return 406 describe a 406 response', async () => {
   const fetched = operationsOf(v3).map(async ([method, path, { requestBody }]) => {
     const [type] = Object.keys(requestBody?.content ?? {});
     const sent = type === undefined ? {} : { 'content-type': type, 'content-length': '2' };

@@ -91,9 +91,9 @@ function expectUnauthorized(response: AppResponse, message: string, challenge: s
   expect(response.headers['www-authenticate']).toBe(challenge);
 }
 
-describe('401', () => {
+describe('a 401 error', () => {
   test.each([nodes, '/metrics', '/nowhere'])(
-    'the error 401 without credentials explains how to send and get a token: %s',
+    'the 401 error without credentials explains how to send and get a token: %s',
     async (path) => {
       expectUnauthorized(await lab.gateway(path), `the request has no credentials: ${usage}`, noError);
     },
@@ -106,7 +106,7 @@ describe('401', () => {
     ['Bearer secret token', malformed, because(malformed)],
     ['Bearer "secret"', malformed, because(malformed)],
   ])(
-    'the error 401 for %j names what is malformed and never quotes the header',
+    'the 401 error for %j names what is malformed and never quotes the header',
     async (authorization, problem, challenge) => {
       for (const path of [nodes, '/api/v1/nodes']) {
         const response = await lab.gateway(path, { headers: { authorization } });
@@ -120,7 +120,7 @@ describe('401', () => {
   );
 
   test.each(['http', 'https'] as const)(
-    'the error 401 for two Authorization headers names the problem, even if both have the same valid token: %s',
+    'the 401 error for two Authorization headers names the problem, even if both contain the same valid token: %s',
     async (way) => {
       for (const first of [`Bearer ${token}`, 'Basic x']) {
         const headers: Record<string, string[]> = { authorization: [first, `Bearer ${token}`] };
@@ -134,7 +134,7 @@ describe('401', () => {
     },
   );
 
-  test('the error 401 for every well-formed token that the server did not sign has the same message', async () => {
+  test('the 401 error for every well-formed token that the server did not sign has the same message', async () => {
     const parts = token.split('.');
     const foreign = `${Buffer.from('{"alg":"none"}').toString('base64url')}.${Buffer.from('{"iss":"x"}').toString('base64url')}.x`;
     for (const bad of [`${parts[0]}.${parts[1]}.AAAA`, foreign, 'unknown', 'AA==', 'x'.repeat(20_000)]) {
@@ -143,7 +143,7 @@ describe('401', () => {
     }
   });
 
-  test('the error 401 for a revoked token states that the token was revoked', async () => {
+  test('the 401 error for a revoked token states that the token was revoked', async () => {
     const revoked = String((await lab.token(login)).json()['access_token']);
     await lab.revoke(revoked);
     const response = await lab.gateway(nodes, { headers: { authorization: `Bearer ${revoked}` } });
@@ -151,7 +151,7 @@ describe('401', () => {
     expectUnauthorized(response, `${problem}; ${issuer}`, because(problem));
   });
 
-  test('the error 401 on the aggregated listener explains how to send a token', async () => {
+  test('the 401 error on the aggregated listener explains how to send a token', async () => {
     const target = { host: '127.0.0.1', port: lab.ports.aggregated, tls: { rejectUnauthorized: false } };
     const response = await checked(open(connect(target), { path: '/apis/resources.platform.io/v1alpha3/nodes' }));
     expectUnauthorized(response, `the request has no credentials: ${usage}`, noError);
@@ -166,7 +166,7 @@ async function sendPlain(port: number, bytes: string): Promise<string> {
   return Buffer.concat(chunks as Buffer[]).toString();
 }
 
-describe('an error as YAML', () => {
+describe('an error in YAML', () => {
   const yaml = 'application/yaml';
   const requests: readonly [string, string, string, string][] = [
     ['403', 'GET', '/nowhere', 'wrong'],
@@ -175,20 +175,17 @@ describe('an error as YAML', () => {
     ['405', 'POST', nodes, ''],
   ];
 
-  test.each(requests)(
-    'an error as YAML has the same values as the error as JSON: %s',
-    async (_, method, path, wrong) => {
-      const authorization = `Bearer ${wrong || token}`;
-      for (const way of ['gateway', 'secureGateway', 'aggregated'] as const) {
-        const expected = await lab[way](path, { method, headers: { authorization } });
-        const response = await lab[way](path, { method, headers: { authorization, accept: yaml } });
-        expect(response.headers['content-type']).toBe(yaml);
-        expect(response.headers['content-length']).toBe(String(Buffer.byteLength(response.text)));
-        expect(response.status).toBe(expected.status);
-        expect(parse(response.text)).toEqual(expected.json());
-      }
-    },
-  );
+  test.each(requests)('an error in YAML has the same values as in JSON: %s', async (_, method, path, wrong) => {
+    const authorization = `Bearer ${wrong || token}`;
+    for (const way of ['gateway', 'secureGateway', 'aggregated'] as const) {
+      const expected = await lab[way](path, { method, headers: { authorization } });
+      const response = await lab[way](path, { method, headers: { authorization, accept: yaml } });
+      expect(response.headers['content-type']).toBe(yaml);
+      expect(response.headers['content-length']).toBe(String(Buffer.byteLength(response.text)));
+      expect(response.status).toBe(expected.status);
+      expect(parse(response.text)).toEqual(expected.json());
+    }
+  });
 
   test.each([
     [yaml, yaml],
@@ -201,11 +198,11 @@ describe('an error as YAML', () => {
     ['application/yaml;q=0', 'application/json'],
     ['text/yaml', 'application/json'],
     ['application/*', 'application/json'],
-  ])('an error as YAML is returned only if Accept prefers YAML: %s', async (accept, type) => {
+  ])('an error in YAML is returned only if Accept prefers YAML: %s', async (accept, type) => {
     expect((await lab.gateway('/kapis/version/x', { headers: { accept } })).headers['content-type']).toBe(type);
   });
 
-  test('an error as YAML has no body in a response to HEAD', async () => {
+  test('an error response to HEAD has no body, even if Accept prefers YAML', async () => {
     const { status, headers, text } = await lab.gateway(nodes, { method: 'HEAD', headers: { accept: yaml } });
     expect([status, headers['content-type'], text]).toEqual([401, yaml, '']);
   });
@@ -237,7 +234,7 @@ describe('plain HTTP', () => {
   );
 
   test.each(['authorize', 'login', 'device', 'account', 'logout', 'callback/sso'])(
-    'plain HTTP gets 404 for the page /oauth/%s, whatever the method and the body',
+    'a plain HTTP request for the page %s gets 404, whatever the method and the body',
     async (page) => {
       const form = { 'content-type': 'application/x-www-form-urlencoded' };
       const responses = [
@@ -273,8 +270,8 @@ async function causesOf(query: string): Promise<Record<string, string>> {
   return Object.fromEntries(details.causes.map((cause) => [cause.field, cause.message]));
 }
 
-describe('400 below /kapis/resources', () => {
-  test('the error 400 below /kapis/resources lists all problems of a query in details.causes', async () => {
+describe('a 400 error below /kapis/resources', () => {
+  test('the 400 error below /kapis/resources lists all problems of a query in details.causes', async () => {
     const query =
       'lmit=1&page=0&sortBy=age&fields=a[0]&fieldSelector=x&labelSelector=a==b==c&resourceVersion=new&limit=1&limit=2';
     expect(await causesOf(query)).toEqual({
@@ -289,13 +286,13 @@ describe('400 below /kapis/resources', () => {
     });
   });
 
-  test('the error 400 below /kapis/resources names at most six known parameters if none is close', async () => {
+  test('the 400 error below /kapis/resources names at most six known parameters if none is close', async () => {
     expect(await causesOf('colour=red')).toEqual({
       colour: 'unknown parameter; known parameters include page, limit, sortBy, ascending, name, names',
     });
   });
 
-  test('the error 400 below /kapis/resources for resourceVersionMatch=Exact names the parameter and the alternatives', async () => {
+  test('the 400 error below /kapis/resources for resourceVersionMatch=Exact names the parameter and the alternatives', async () => {
     expect(await causesOf('resourceVersion=1&resourceVersionMatch=Exact')).toEqual({
       resourceVersionMatch: 'Exact is not supported on /kapis; use NotOlderThan, or use /apis',
     });
@@ -315,7 +312,7 @@ describe('a path or method that is not served', () => {
     ['DELETE', `${resources}/namespaces/shop/pods/web`, '/api/v1/namespaces/shop/pods/web'],
     ['PATCH', `${resources}/namespaces/shop/deployments.apps/web`, '/apis/apps/v1/namespaces/shop/deployments/web'],
     ['DELETE', `${resources}/namespaces/shop`, '/api/v1/namespaces/shop'],
-  ])('the error 405 for %s %s names the path of kube-apiserver: %s', async (method, path, upstream) => {
+  ])('the 405 error for %s %s names the path of kube-apiserver: %s', async (method, path, upstream) => {
     const response = await call(method, path);
     expect(response.headers['allow']).toBe('GET, HEAD');
     expect(response.json()).toMatchObject({
@@ -331,7 +328,7 @@ describe('a path or method that is not served', () => {
     ['POST', `${resources}/componenthealth`, 'GET, HEAD'],
     ['PUT', '/kapis/iam.platform.io/v1alpha2/users', 'GET, HEAD, POST'],
     ['GET', '/oauth/revoke', 'POST'],
-  ])('the error 405 for %s %s lists only the allowed methods', async (method, path, allow) => {
+  ])('the 405 error for %s %s lists only the allowed methods', async (method, path, allow) => {
     const response = await call(method, path);
     expect(response.status).toBe(405);
     expect(response.headers['allow']).toBe(allow);
@@ -352,7 +349,7 @@ describe('a path or method that is not served', () => {
     [`${resources}/namespaces/shop/status`, '; subresources are served only at /api and /apis'],
     [`${resources}/watch/pods`, '; use watch=true, not /watch/'],
     ['/nowhere', ''],
-  ])('the error 404 for %s ends with the expected hint: %j', async (path, hint) => {
+  ])('the 404 error for %s ends with the hint %j', async (path, hint) => {
     const response = await call('GET', path);
     expect(response.json()).toMatchObject({
       reason: 'NotFound',

@@ -121,7 +121,7 @@ describe.each(sizes)('with %d objects in each list', (size) => {
   describe.each(['gateway', 'aggregated'] as const)('of the %s listener', (name) => {
     const seen = new Map<string, string>();
 
-    test.each(protocols)('each response to GET and HEAD over %s ends where its headers announce', async (protocol) => {
+    test.each(protocols)('each response to GET and HEAD over %s is framed as its headers declare', async (protocol) => {
       const face = lab[name];
       const table = tableOf(face, extentOf(size, protocol)).filter(({ isWatch }) => !isWatch);
       expect(table.length).toBeGreaterThan(10);

@@ -64,7 +64,7 @@ describe.each<[string, () => Socket]>([
     ['the protocol SPDY', spdy, 'SPDY/3.1'],
     ['a WebSocket', () => webSocket('v5.channel.k8s.io', `Authorization: Bearer ${token}\r\n`), 'websocket'],
   ])(
-    'an upgraded connection of %s transfers bytes in both directions on behalf of the caller',
+    'a connection upgraded to %s transfers bytes in both directions on behalf of the caller',
     async (_name, handshake, protocol) => {
       const { socket, received, closed, expectUntil } = talk(handshake(), connect());
       await expectUntil('hello');
@@ -97,7 +97,7 @@ test('the gateway removes only the token from the WebSocket subprotocols', async
   await untilDisconnected();
 });
 
-test('bytes that the client sends before the response to an upgrade are passed on after the upgrade', async () => {
+test('bytes that the client sends before the response to an upgrade are forwarded after the upgrade', async () => {
   const { expectUntil, socket } = talk(`${spdy()}early`);
   await expectUntil('helloearly');
   socket.destroy();
@@ -153,7 +153,7 @@ describe('an upgrade that kube-apiserver refuses', () => {
     },
   );
 
-  test('a refused upgrade gets the standard reason phrase if the reason phrase is malformed, and leaves no connection open', async () => {
+  test('a refused upgrade with a malformed reason phrase gets the standard one and leaves no connection open', async () => {
     kube.grant = (_, socket) => {
       socket.resume().once('end', () => socket.end());
       socket.write('HTTP/1.1 403 N\x01o\r\nContent-Length: 0\r\n\r\n', 'latin1');
@@ -188,7 +188,7 @@ describe('an upgrade that kube-apiserver refuses', () => {
 
 describe('an upgrade request', () => {
   test.each<[string, number, () => string]>([
-    ['without an identity', 401, () => spdy().replace(/Authorization.*?\r\n/, '')],
+    ['without a token', 401, () => spdy().replace(/Authorization.*?\r\n/, '')],
     ['with an invalid token', 401, () => webSocket(`v5.channel.k8s.io, ${tokenProtocol('a.b.c')}`)],
     ['with the token as the only subprotocol', 401, () => webSocket(tokenProtocol(token))],
     ['with a token in the query', 400, () => spdy().replace('?', '?access_token=x&')],
@@ -207,7 +207,7 @@ describe('an upgrade request', () => {
     expect(kube.taken()).toEqual([]);
   });
 
-  test('an upgrade request with a body is passed on as a plain request', async () => {
+  test('an upgrade request with a body is forwarded as a plain request', async () => {
     const body = 'GET /api/v1/secrets HTTP/1.1\r\n\r\n';
     const handshake = spdy().replace('Content-Length: 0', `Content-Length: ${body.length}`);
     const { expectUntil, socket } = talk(`${handshake}${body}`);

@@ -23,7 +23,7 @@ test.each(['/livez', '/kapis/version', '/nowhere', '/oauth/token', nodes])(
 );
 
 test.each(['get', 'post', 'Put', 'constructor', 'toString', '__proto__', 'FOO'])(
-  'HTTP/2 rejects the method %s, as HTTP/1.1 does',
+  'HTTP/2 rejects the method "%s", as HTTP/1.1 does',
   async (method) => {
     const [headers, body] = await lab.http2(nodes, method);
     expect(headers[':status']).toBe(400);

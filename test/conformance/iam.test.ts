@@ -254,7 +254,7 @@ describe('a password', () => {
     });
   });
 
-  test('a password change with a wrong current password counts as a failed login: it gets 429 until the user is unlocked', async () => {
+  test('password changes with a wrong current password count as failed logins until the user is unlocked', async () => {
     const name = await createUser();
     const guess = (currentPassword: string): Promise<AppResponse> =>
       call(name, 'PUT', 'users/~/password', { password: next, currentPassword });
@@ -359,7 +359,7 @@ test('whoami returns the identity of the caller', async () => {
 });
 
 describe('the account service', () => {
-  test.each(operations)('the account service rejects %s %s without a valid token with 401', async (method, path) => {
+  test.each(operations)('the account service returns 401 for %s %s without a valid token', async (method, path) => {
     expectStatus(await call(undefined, method, path), 401, 'Unauthorized');
     const response = await call('nonsense', method, path);
     expectStatus(response, 401, 'Unauthorized');
@@ -384,7 +384,7 @@ describe('the account service', () => {
     ['DELETE', 'users/alice/sessions', undefined],
     ['DELETE', 'users/alice/sessions/x', undefined],
   ])(
-    'the account service rejects %s %s from a caller without the right with the 403 message of kube-apiserver',
+    'the account service returns 403 with the message of kube-apiserver for %s %s without the right',
     async (method, path, body) => {
       const response = await call('bob', method, path, body, method === 'PATCH' ? type(merge) : {});
       expectStatus(response, 403, 'Forbidden');
@@ -476,7 +476,7 @@ describe('the account service', () => {
     ['PUT', 'users/bob'],
     ['PATCH', 'users/bob'],
     ['PUT', 'users/bob/password'],
-  ])('the account service rejects %s %s with 400, 413 or 415 if the body is not JSON', async (method, path) => {
+  ])('the account service rejects a body that is not JSON with 400, 413 or 415: %s %s', async (method, path) => {
     const json = type(method === 'PATCH' ? merge : 'application/json');
     expectStatus(await call('alice', method, path, '{', json), 400, 'BadRequest');
     expectStatus(await call('alice', method, path, `"${'x'.repeat(1_048_576)}"`, json), 413, 'RequestEntityTooLarge');
@@ -520,7 +520,7 @@ describe('a user in YAML', () => {
     }
   });
 
-  test('a user in YAML can be sent with PUT and PATCH by the user, who is allowed to change only the displayName', async () => {
+  test('users can send YAML in PUT and PATCH requests for their own object, and change only its displayName', async () => {
     const name = await createUser();
     const own = await call(name, 'GET', `users/${name}`, undefined, { accept: yaml });
     const changed = own.text.replace('displayName: Bob', 'displayName: Robert');
@@ -529,7 +529,7 @@ describe('a user in YAML', () => {
     expectStatus(patched, 403, 'Forbidden');
   });
 
-  test('a user in YAML is parsed after authorization', async () => {
+  test('a user in YAML is parsed only after authorization', async () => {
     expectStatus(await call('bob', 'POST', 'users', 'a: &b', type(yaml)), 403, 'Forbidden');
     expectStatus(await call(undefined, 'POST', 'users', 'a: &b', type(yaml)), 401, 'Unauthorized');
   });

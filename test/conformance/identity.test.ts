@@ -59,7 +59,7 @@ describe.each(Object.keys(ways))('the front proxy over %s', (version) => {
     (ways[version] as (typeof ways)[string])(headers);
 
   test.each(['sec-é', 'sec-e\u0301', 'sec-Ã©', '\uFEFFbom', 'аlice', 'user 名 😀', 'a%20b', `${'é'.repeat(126)}x`])(
-    'the front proxy passes on user, uid, groups and extra unchanged: %j',
+    'user, uid, groups and extra from the front proxy are used unchanged: %j',
     async (name) => {
       const headers = {
         'x-remote-user': bytes(name),
@@ -88,7 +88,7 @@ describe.each(Object.keys(ways))('the front proxy over %s', (version) => {
     ['group', { 'x-remote-user': 'alice', 'x-remote-group': ['a', '\xff'] }],
     ['extra', { 'x-remote-user': 'alice', 'x-remote-extra-a': '\xff' }],
     ['key of an extra', { 'x-remote-user': 'alice', 'x-remote-extra-%ff': 'a' }],
-  ])('the front proxy gets 400 for invalid UTF-8 in its headers: %s', async (_, headers) => {
+  ])('invalid UTF-8 in a front proxy header gets 400: %s', async (_, headers) => {
     const response = await send(headers);
     expect(response.status).toBe(400);
     expect(response.text).toContain('is not valid UTF-8');
@@ -101,7 +101,7 @@ test('user names that differ only when read as Latin-1 are different users', asy
   expect(new Set(reviewed.map(({ user }) => user))).toEqual(new Set(['sec-é', 'sec-Ã©']));
 });
 
-test('an anonymous user of the front proxy does not join the group system:authenticated', async () => {
+test('an anonymous user of the front proxy is not added to the group system:authenticated', async () => {
   const headers = { 'x-remote-user': 'system:anonymous', 'x-remote-group': 'system:unauthenticated' };
   await lab.aggregated(nodes, { headers });
   expect(reviewed.length).toBeGreaterThan(0);

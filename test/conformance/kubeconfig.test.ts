@@ -76,7 +76,7 @@ describe('the kubeconfig', () => {
     expect((await send(path, { headers })).text).toBe((await send(path)).text);
   });
 
-  test("the kubeconfig embeds the caller's token on request, and is JSON on request", async () => {
+  test("the kubeconfig contains the caller's token if requested, and is returned as JSON if requested", async () => {
     const response = await send(`${path}?token=embed`, { headers: { accept: 'application/json' } });
     expect(response.headers['content-type']).toBe('application/json');
     expect(response.json()).toMatchObject({ users: [{ user: { token } }] });
@@ -92,7 +92,7 @@ describe('the kubeconfig', () => {
     expectFailure(await send(`${path}${query}`), code, reason),
   );
 
-  test('the kubeconfig requires an identity', async () => {
+  test('an anonymous request for the kubeconfig gets 401', async () => {
     expectFailure(await lab.gateway(path), 401, 'Unauthorized');
   });
 

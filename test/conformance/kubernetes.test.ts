@@ -32,7 +32,7 @@ describe('the aggregated API server returns the kind that was requested', () => 
     ],
     ['/version', {}, { gitVersion: expect.stringMatching(/^v\d/) }],
   ])(
-    'the aggregated API server returns the requested kind for %s with the headers %j',
+    'the aggregated API server returns the requested kind for %s with the options %j',
     async (path, options, expected) => {
       const response = await lab.aggregated(path, options);
       expect(response.status).toBe(200);
@@ -63,7 +63,7 @@ describe('the aggregated API server rejects with a Status', () => {
     [`${nodes}?resourceVersionMatch=Exact`, {}, 422, 'Invalid'],
     [`${nodes}?resourceVersion=0&resourceVersionMatch=Exact`, {}, 422, 'Invalid'],
   ])(
-    'the aggregated API server rejects %s with the options %j with a Status: %d %s',
+    'the aggregated API server rejects %s with the options %j, and returns a Status: %d %s',
     async (path, options, code, reason) => {
       expectFailure(await lab.aggregated(path, options), code, reason);
     },
@@ -73,7 +73,7 @@ describe('the aggregated API server rejects with a Status', () => {
     [`${nodes}/n1`, '; send DELETE to /api/v1/nodes/n1'],
     [nodes.replace('/nodes', '/watch/nodes/n1'), ''],
   ])(
-    'the aggregated API server rejects with a Status that names the path of a deletion, except for a deprecated path of watches: %s',
+    'the 405 Status for a deletion names the path of kube-apiserver, except at a deprecated watch path: %s',
     async (path, hint) => {
       const { message } = (await lab.aggregated(path, { method: 'DELETE' })).json();
       expect(message).toBe(`the server does not allow this method on the requested resource, only GET, HEAD${hint}`);
@@ -88,7 +88,7 @@ describe('the aggregated API server rejects with a Status', () => {
       'nodes.resources.platform.io is forbidden: User "bob" cannot list resource "nodes" in API group "resources.platform.io" at the cluster scope',
     ],
   ])(
-    'the aggregated API server rejects %s with the options %j and the message of kube-apiserver',
+    'the aggregated API server rejects %s with the options %j, and returns the message of kube-apiserver',
     async (path, options, message) => {
       expect((await lab.aggregated(path, options)).json()['message']).toBe(message);
     },
@@ -111,7 +111,7 @@ test('HEAD returns the headers of GET without the body', async () => {
   expect([head.status, head.text, head.headers['content-length']]).toEqual([200, '', get.headers['content-length']]);
 });
 
-test('the chunks of a list contain the whole list together', async () => {
+test('the chunks of a list together contain the whole list', async () => {
   const names: string[] = [];
   let next: string | undefined = '';
   while (next !== undefined) {

@@ -46,8 +46,8 @@ const search = async (): Promise<number> => {
   return searchEntries.length;
 };
 
-describe('reading from an LDAP server', () => {
-  test('reading from an LDAP server returns as many entries as a login can need', async () => {
+describe('the LDAP client', () => {
+  test('the LDAP client reads as many entries as a login can need', async () => {
     const dn = `cn=${'a'.repeat(4_000)}`;
     response = (socket, requestId) => {
       if (requestId === 1) socket.write(bound);
@@ -57,7 +57,7 @@ describe('reading from an LDAP server', () => {
   });
 
   // evidence: ldap-huge-message
-  test('reading from an LDAP server stops at a message that announces gigabytes', async () => {
+  test('the LDAP client stops reading at a message that announces gigabytes', async () => {
     response = (socket) => {
       socket.write(Buffer.from([0x30, 0x84, 0x7f, 0xff, 0xff, 0xff]));
       sendEndlessly(socket, Buffer.alloc(65_536));
@@ -72,7 +72,7 @@ describe('reading from an LDAP server', () => {
     ['entries', entry(3, '')],
     ['unsolicited responses', done(0, 0x78)],
     ['responses to unknown requests', done(9, 0x65)],
-  ])('reading from an LDAP server stops at endless %s', async (_, message) => {
+  ])('the LDAP client stops reading at %s', async (_, message) => {
     const chunk = Buffer.concat(Array.from({ length: 20_000 }, () => message));
     response = (socket, requestId) => {
       if (requestId === 1) socket.write(bound);

@@ -297,7 +297,7 @@ describe.each(cases)('%s', (_name, kind, send) => {
     await gone();
   });
 
-  test('a log query succeeds again after a failure', async () => {
+  test('a log query succeeds after a failed one', async () => {
     const store = open(kind);
     response = (_req, res) => void res.writeHead(500).end();
     await failure(send(store));
@@ -348,15 +348,18 @@ describe.each(kinds.map((kind) => [kind.name, kind] as const))('%s', (_name, kin
     expect(requests).toBe(0);
   });
 
-  test.each([3_000, 30_000])('an export of records of %i characters holds less than 4 MiB', async (length) => {
-    response = kind.full(length);
-    let count = 0;
-    for await (const records of open(kind).export(everything, 'desc', neverAborted)) {
-      expect(records.reduce((sum, { log }) => sum + log.length, 0)).toBeLessThan(4 * 1024 * 1024);
-      if ((count += 1) === 3) break;
-    }
-    expect(count).toBe(3);
-  });
+  test.each([3_000, 30_000])(
+    'an export of records of %i characters keeps less than 4 MiB in memory',
+    async (length) => {
+      response = kind.full(length);
+      let count = 0;
+      for await (const records of open(kind).export(everything, 'desc', neverAborted)) {
+        expect(records.reduce((sum, { log }) => sum + log.length, 0)).toBeLessThan(4 * 1024 * 1024);
+        if ((count += 1) === 3) break;
+      }
+      expect(count).toBe(3);
+    },
+  );
 
   test('an export returns a record that exceeds the size limit of a response', async () => {
     response = kind.full(6 * 1024 * 1024, 3);
@@ -422,7 +425,7 @@ describe.each(kinds.map((kind) => [kind.name, kind] as const))('%s', (_name, kin
 });
 
 test.each(operations)(
-  'a search server that reports missing shards without failures is not ready: %s',
+  'a search server is not ready if its response reports missing shards but no failures: %s',
   async (_name, send) => {
     const version = { number: '2.19.1', distribution: 'opensearch' };
     const body = { ...found([]), _shards: { total: 5, successful: 4, skipped: 0, failed: 0 } };

@@ -177,7 +177,7 @@ describe('a log query', () => {
     expect((await query(`pods=db-0,gone&start_time=${begin}`)).partial?.reason).toMatch(/pod gone does not exist/);
   });
 
-  test('a log query returns the same at the tenant API, and returns indented JSON on request', async () => {
+  test('a log query returns the same records at the tenant API, and indented JSON on request', async () => {
     const text = `start_time=${begin}&end_time=${begin + 100}`;
     expect((await get(text, as('alice'), tenant)).text).toBe((await get(text)).text);
     expect((await get(`${text}&pretty=true`)).text).toMatch(/^\{\n {2}"query": \{/);
@@ -248,7 +248,7 @@ describe('access to logs', () => {
     expect(await logs('namespaces=other,bank', as('bob'))).toEqual(['a\uFFFDb', 'sum 1.5 (ok) "quoted"']);
   });
 
-  test('access to logs without any right returns empty results for each operation and reads no log', async () => {
+  test('a caller without any right to logs gets empty results from each operation, and no log is read', async () => {
     const { podLogs } = lab.cluster;
     podLogs.seen.length = 0;
     expect(await query('', as('carol'))).toEqual({ total: 0, records: [] });
@@ -296,7 +296,7 @@ describe('access to logs', () => {
     expect((await get(`namespaces=${names.join(',')}`)).status).toBe(200);
   });
 
-  test('a request for logs without an identity gets 401', async () => {
+  test('an anonymous request for logs gets 401', async () => {
     expectFailure(await lab.gateway(path), 401, 'Unauthorized');
   });
 });
@@ -332,7 +332,7 @@ describe('an invalid log query', () => {
     ['in pages', 'limit', '?limit=500', 'application/json'],
     ['as a table', 'Accept', '', 'application/json;as=Table;v=v1;g=meta.k8s.io,application/json'],
   ])(
-    'an invalid log query that requests a list of objects %s, as kubectl does, is rejected with a working command',
+    'an invalid log query that requests a list of objects %s, as kubectl does, is rejected, and the error contains a working command',
     async (_, field, pages, accept) => {
       const response = await lab.aggregated(`${aggregated}${pages}`, { headers: { accept } });
       expectFailure(response, 400, 'BadRequest');
@@ -408,7 +408,7 @@ const openAggregated = (parameters: string, user = 'alice'): Promise<Message> =>
   lab.open('aggregated', `${aggregated}?${parameters}`, { headers: { 'x-remote-user': user } });
 
 describe('a log stream through the aggregator', () => {
-  test('a log stream through the aggregator ends a tail before the time limit and names the path without a limit', async () => {
+  test('a tail through the aggregator ends before the time limit, and its last message names the path without a limit', async () => {
     const response = await openAggregated('follow=true&pods=db-0&timeout=1s');
     await write('shop/db-0/main', 'before the end');
     const lines = (await consumers.text(response)).split('\n').filter((one) => one !== '');
@@ -419,14 +419,14 @@ describe('a log stream through the aggregator', () => {
     while (lab.cluster.podLogs.open > 0) await sleep(5);
   });
 
-  test('a log stream through the aggregator ends a tail without readable logs before the time limit', async () => {
+  test('a tail through the aggregator without readable logs ends before the time limit', async () => {
     lab.cluster.podLogs.seen.length = 0;
     const response = await openAggregated('follow=true&timeout=1s', 'nobody');
     expect(JSON.parse(await consumers.text(response))).toMatchObject({ kind: 'Status', code: 504 });
     expect(lab.cluster.podLogs.seen).toEqual([]);
   });
 
-  test('a log stream through the aggregator ends an export after a whole line and reports that in the last line', async () => {
+  test('an export through the aggregator ends after a whole line before the time limit, and its last line reports the cut', async () => {
     putLarge();
     const parameters = `operation=export&pods=large&start_time=${begin}`;
     const response = await openAggregated(`${parameters}&timeout=2s`);
@@ -440,7 +440,7 @@ describe('a log stream through the aggregator', () => {
     removeLarge();
   }, 30_000);
 
-  test('a log stream through the aggregator returns 504 if an export has not started before the time limit', async () => {
+  test('an export through the aggregator gets 504 if it has not started before the time limit', async () => {
     lab.cluster.podLogs.put('bank/till/main').hangs = true;
     const response = await openAggregated(`operation=export&pods=till&start_time=${begin}&timeout=200ms`);
     expect([response.status, JSON.parse(await consumers.text(response))]).toEqual([
@@ -452,7 +452,7 @@ describe('a log stream through the aggregator', () => {
 });
 
 describe('a log stream with a timeout', () => {
-  test('a log stream with a timeout ends a tail with a Status', async () => {
+  test('a tail with a timeout ends with a Status', async () => {
     const lines = (await get('follow=true&pods=db-0&timeout=1s')).text.split('\n').filter((one) => one !== '');
     expect(lines.map((one) => JSON.parse(one) as unknown)).toEqual([
       expect.objectContaining({
@@ -463,7 +463,7 @@ describe('a log stream with a timeout', () => {
     ]);
   });
 
-  test('a log stream with a timeout returns 504 if an export has not started by then', async () => {
+  test('an export with a timeout gets 504 if it has not started by then', async () => {
     lab.cluster.podLogs.put('bank/till/main').hangs = true;
     const response = await get(`operation=export&pods=till&start_time=${begin}&timeout=200ms`);
     expectFailure(response, 504, 'Timeout');
@@ -472,7 +472,7 @@ describe('a log stream with a timeout', () => {
   });
 
   test.each(['follow=true', 'operation=export', 'operation=query'])(
-    'a log stream with a timeout rejects an invalid duration: %s',
+    'a request for logs with an invalid timeout is rejected: %s',
     async (parameters) => {
       const response = await get(`${parameters}&timeout=soon`);
       expectFailure(response, 400, 'BadRequest');
@@ -480,7 +480,7 @@ describe('a log stream with a timeout', () => {
     },
   );
 
-  test('a log stream accepts timeouts that are longer than the maximum of a timer', async () => {
+  test('a log stream accepts timeouts that are longer than the maximum of a JavaScript timer', async () => {
     expect((await get('operation=export&pods=till&timeout=10000h')).status).toBe(200);
   });
 });

@@ -54,7 +54,7 @@ async function loginGrowth(work: () => Promise<unknown>): Promise<Readonly<Recor
   return Object.fromEntries(grown.filter(([, count]) => count > 0));
 }
 
-test('a login is counted with its outcome, and its token with the grant', async () => {
+test('a login is counted by outcome, and the issued token by grant', async () => {
   const names = [
     `logins_total{outcome="LoggedIn",${grant},${platform}}`,
     issued,
@@ -68,7 +68,7 @@ test('a wrong password is counted as a refused login and a refused token request
   expect(await growth(names, () => lab.token({ ...login, password: 'wrong horse' }))).toEqual([1, 1, 0]);
 });
 
-test('a login with an unknown name is counted as such, and only once', async () => {
+test('a login with an unknown name is counted once, as an unknown user', async () => {
   expect(await loginGrowth(() => lab.token({ ...login, username: 'nobody' }))).toEqual({
     [`{outcome="UnknownUser",${grant},${platform}}`]: 1,
   });

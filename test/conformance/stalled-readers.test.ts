@@ -100,7 +100,7 @@ describe('a stream whose client does not read', () => {
     ['a proxied watch with an upgrade', `${secrets}?watch=true`, upgrade, () => undefined],
     ['a proxied log', '/api/v1/namespaces/shop/pods/p/log?follow=true', '', () => undefined],
   ])(
-    'a stream whose client does not read ends with its session and frees its slot: %s',
+    'a stream whose client does not read ends when its session ends, and frees its slot: %s',
     async (_, path, headers, fill) => {
       open(path, headers);
       await fill();

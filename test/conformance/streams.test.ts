@@ -326,7 +326,7 @@ describe('every stream ends within 15 s', () => {
       },
     ],
     ['its user lost the right', () => (allows = () => false)],
-  ])('every stream ends within 15 s when %s', async (_, change) => {
+  ])('every stream ends within 15 s after %s', async (_, change) => {
     await change();
     expect(await late()).toEqual([]);
   });

@@ -170,21 +170,24 @@ describe('the WebSocket handshake', () => {
     ['first, second', 'first'],
     ['token, first', 'first'],
     ['first, token', 'first'],
-    [undefined, undefined],
-  ])('the WebSocket handshake that offers %s is accepted with the subprotocol %s', async (offered, accepted) => {
-    const protocols = offered === undefined ? {} : offering(offered.replace('token', tokenProtocol(token)));
-    const target = { host: '127.0.0.1', port: lab.ports.http, agent: false, path: watching } as const;
-    const request = http.request({ ...target, headers: { ...handshake, ...bearer(), ...protocols } });
-    request.end();
-    const [{ statusCode, headers }, socket] = (await once(request, 'upgrade')) as [http.IncomingMessage, Socket];
-    socket.destroy();
-    expect(statusCode).toBe(101);
-    // The key and its response are those of RFC 6455 section 1.3.
-    expect(headers['sec-websocket-accept']).toBe('s3pPLMBiTxaQ9kYGzzhZRbK+xOo=');
-    expect(headers['sec-websocket-protocol']).toBe(accepted);
-    expect(headers['sec-websocket-extensions']).toBeUndefined();
-    expect(headers['audit-id']).toMatch(/^[\w-]{36}$/);
-  });
+    ['', ''],
+  ])(
+    'the WebSocket handshake that offers the subprotocols %j is accepted with the subprotocol %j',
+    async (offered, accepted) => {
+      const protocols = offered === '' ? {} : offering(offered.replace('token', tokenProtocol(token)));
+      const target = { host: '127.0.0.1', port: lab.ports.http, agent: false, path: watching } as const;
+      const request = http.request({ ...target, headers: { ...handshake, ...bearer(), ...protocols } });
+      request.end();
+      const [{ statusCode, headers }, socket] = (await once(request, 'upgrade')) as [http.IncomingMessage, Socket];
+      socket.destroy();
+      expect(statusCode).toBe(101);
+      // The key and its response are those of RFC 6455 section 1.3.
+      expect(headers['sec-websocket-accept']).toBe('s3pPLMBiTxaQ9kYGzzhZRbK+xOo=');
+      expect(headers['sec-websocket-protocol'] ?? '').toBe(accepted);
+      expect(headers['sec-websocket-extensions']).toBeUndefined();
+      expect(headers['audit-id']).toMatch(/^[\w-]{36}$/);
+    },
+  );
 
   test('the WebSocket handshake may be followed immediately by a message of the client', async () => {
     const [socket, first] = await raw();
@@ -217,16 +220,16 @@ const message = (length: number): Buffer => clientFrame(0x81, Buffer.alloc(lengt
 describe('a WebSocket client', () => {
   const close = clientFrame(0x88, Buffer.from([3, 232]));
 
-  test.each<[string, Buffer, number]>([
-    ['sends messages of all lengths', Buffer.concat([message(0), message(125), message(60_000), close]), 1000],
-    ['sends a close frame with its own code', clientFrame(0x88, Buffer.from([0x0f, 0xa0, 0x62, 0x79, 0x65])), 4000],
-    ['sends a close frame with half a code', clientFrame(0x88, Buffer.from([3])), 1002],
-    ['sends a close frame with an invalid code', clientFrame(0x88, Buffer.from([0, 1])), 1002],
-    ['sends a message that is too long', Buffer.concat([message(70_000), close]), 1009],
-    ['sends an unmasked frame', Buffer.from([0x81, 1, 0x78]), 1002],
-    ['sends a ping that is too long', clientFrame(0x89, Buffer.alloc(126)), 1002],
-    ['sends HTTP', Buffer.from('GET / HTTP/1.1\r\n\r\n'), 1002],
-  ])('a WebSocket client that %s gets a close frame with the expected code', async (_, bytes, code) => {
+  test.each<[string, number, Buffer]>([
+    ['sends messages of all lengths', 1000, Buffer.concat([message(0), message(125), message(60_000), close])],
+    ['sends a close frame with its own code', 4000, clientFrame(0x88, Buffer.from([0x0f, 0xa0, 0x62, 0x79, 0x65]))],
+    ['sends a close frame with half a code', 1002, clientFrame(0x88, Buffer.from([3]))],
+    ['sends a close frame with an invalid code', 1002, clientFrame(0x88, Buffer.from([0, 1]))],
+    ['sends a message that is too long', 1009, Buffer.concat([message(70_000), close])],
+    ['sends an unmasked frame', 1002, Buffer.from([0x81, 1, 0x78])],
+    ['sends a ping that is too long', 1002, clientFrame(0x89, Buffer.alloc(126))],
+    ['sends HTTP', 1002, Buffer.from('GET / HTTP/1.1\r\n\r\n')],
+  ])('a WebSocket client that %s gets a close frame with the code %d', async (_, code, bytes) => {
     const [socket, first] = await raw();
     socket.unshift(first);
     const all = buffer(socket);

@@ -81,7 +81,7 @@ describe('responses through the aggregator and directly', () => {
     },
   );
 
-  test('a Table as client-go requests it is equal through the aggregator and directly, except AGE', async () => {
+  test('a Table requested as client-go does is equal through the aggregator and directly, except AGE', async () => {
     const accept = `${parameters('Table')},application/json`;
     const [one, other] = await Promise.all(
       [through, direct].map(async (way) => {
@@ -271,7 +271,7 @@ function isAllowed(entry: string, _: number, entries: readonly string[]): boolea
 const unexpectedErrors = (): string[] => platformErrors().filter((...given) => !isAllowed(...given));
 
 describe("kube-apiserver's log", () => {
-  test("kube-apiserver's log has no error about the server while the server is available, even when everything is fetched again", async () => {
+  test("kube-apiserver's log has no error about an available server, even when availability and discovery are checked again", async () => {
     const before = new Set(platformErrors());
     const mark = new Date().toISOString();
     await remindApiserver();
@@ -486,7 +486,7 @@ describe('informers of client-go', () => {
       for (const probe of ['livez', 'readyz']) expect((await call(`${gateway()}/${probe}`)).status).toBe(200);
     });
 
-    test('requests, logins and watches work again when kube-apiserver is back', async () => {
+    test('requests, logins and watches succeed again when kube-apiserver is back', async () => {
       await startApiserver();
       for (const replica of [0, 1] as const)
         await eventually('reads succeed', async () => expect((await listByGateway(replica)).status).toBe(200));
@@ -498,7 +498,7 @@ describe('informers of client-go', () => {
     });
   });
 
-  test('informers of client-go have every node under the apiVersion of this server at the end', async () => {
+  test('informers of client-go finally have every node under the apiVersion of this server', async () => {
     const { items } = (await through(collection)).json as KubeList;
     expect(items).toEqual(await servedNodes());
     expect(items.every((item) => item.apiVersion === apiVersion)).toBe(true);

@@ -218,7 +218,7 @@ describe.each(faces.slice(1))('TLS on %s', (_, base) => {
     ['TLSv1.1', 'DEFAULT@SECLEVEL=0', /^(ERR_SSL|ECONNRESET)/],
     ['TLSv1.2', undefined, /^TLSv1\.2/],
     ['TLSv1.3', undefined, /^TLSv1\.3/],
-  ])('a TLS handshake with %s succeeds only if the version is at least TLS 1.2', async (version, ciphers, expected) => {
+  ])('a TLS handshake succeeds only with TLS 1.2 or later: %s', async (version, ciphers, expected) => {
     const only = { minVersion: version as SecureVersion, maxVersion: version as SecureVersion };
     expect(
       await shake(base(), { ...only, servername: 'localhost', ...(ciphers === undefined ? {} : { ciphers }) }),
@@ -237,7 +237,7 @@ describe.each(faces.slice(1))('TLS on %s', (_, base) => {
   });
 });
 
-test('the published CA is the one that kube-apiserver trusts, and is published again after it is removed', async () => {
+test('the published CA is the one that kube-apiserver trusts, and is published again after its deletion', async () => {
   const path = '/apis/apiregistration.k8s.io/v1/apiservices/v1alpha3.resources.platform.io';
   type Service = KubeObject & { spec: { caBundle?: string } };
   const bundle = async (): Promise<string> =>
@@ -374,7 +374,7 @@ describe('a shutdown', () => {
   });
 });
 
-test('a server with certificate files presents them, and presents new files once it has read them', async () => {
+test('a server presents the certificate in its files, and a replaced certificate after reading the files again', async () => {
   expect(given.files?.shown).toBe(given.files?.first);
   await eventually('the new certificate is served', async () => expect(await given.shown()).toBe(given.files?.second));
 });

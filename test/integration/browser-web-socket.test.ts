@@ -143,7 +143,7 @@ describe('a page of another site with the token in a subprotocol', () => {
 
 // evidence: browser-web-socket-hijacking
 test.each(['/api/v1/nodes?watch=true', `${nodesPath}?watch=true`, log])(
-  'a page of another site gets no connection to %s by the cookies of a login',
+  'a page of another site gets no connection to %s with the cookies of a login',
   async (path) => {
     const page = await pageOfSite('admin');
     await connect(page, path, []);

@@ -92,7 +92,7 @@ const cookies = async (page: Page): Promise<string[]> =>
   (await page.context().cookies()).map(({ name }) => name).toSorted();
 
 describe('a login', () => {
-  test('a login leads over the consent page to a client, and any replica exchanges its code for tokens', async () => {
+  test('a login leads through the consent page to a client, and any replica exchanges its code for tokens', async () => {
     const page = await open();
     await page.goto(authorize());
     await logIn(page);
@@ -104,7 +104,7 @@ describe('a login', () => {
     expect(Object.keys(tokens)).toEqual(expect.arrayContaining(['access_token', 'refresh_token', 'id_token']));
   });
 
-  test('a login works without scripts, even for a client that needs no consent', async () => {
+  test('a login succeeds without scripts, even for a client that needs no consent', async () => {
     const page = await open({ javaScriptEnabled: false });
     await page.goto(authorize(trusted));
     await logIn(page);

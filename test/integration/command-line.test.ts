@@ -59,7 +59,7 @@ describe('help', () => {
     [['hash-password', '-h'], 'standard input'],
     [['version'], 'platform-apiserver '],
     [['--version'], 'platform-apiserver '],
-  ])('the command line %j prints to stdout and exits with 0', async (args, word) => {
+  ])('the command line %j prints help or the version to stdout and exits with 0', async (args, word) => {
     const { code, stdout, stderr } = await platformApiserver(args);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(stdout).toContain(word);

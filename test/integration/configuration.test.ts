@@ -138,7 +138,7 @@ describe('a change of the ConfigMap', () => {
     expect((await postForm(form)).status).toBe(401);
   });
 
-  test('a change of the ConfigMap can be made with kubectl from a file', async () => {
+  test('a change of the ConfigMap can be applied from a file with kubectl', async () => {
     const text = await readText();
     undo.push(() => writeText(text));
     const configuration = parse(text) as Configuration;
@@ -268,7 +268,7 @@ describe('an invalid configuration', () => {
     expect((await postForm(passwordForm('Capital', 'plain'))).status).toBe(400);
   });
 
-  test('an invalid configuration is reported by an Event on the ConfigMap, by readyz and by a metric while it exists', async () => {
+  test('an invalid configuration is reported by an Event on the ConfigMap, by readyz and by a metric', async () => {
     await refuse(breaks);
     const { uid } = (await get(configMap)).metadata;
     const event = await eventually('there is an Event', async () => {

@@ -112,7 +112,7 @@ describe('a login with a browser on another device', () => {
 });
 
 describe('kubectl', () => {
-  test('kubectl works after a user has logged in', async () => {
+  test('kubectl requires a login first, and then acts as the user', async () => {
     const before = await kubectl(['get', '--raw', whoami]);
     expect({ code: before.code, stderr: before.stderr }).toEqual({
       code: 1,
@@ -130,7 +130,7 @@ describe('kubectl', () => {
     expect(JSON.parse(stdout)).toMatchObject({ status: { userInfo: { username: 'admin' } } });
   });
 
-  test('kubectl uses refreshed tokens, even in parallel processes', async () => {
+  test('kubectl uses refreshed tokens, even when several processes run in parallel', async () => {
     await logInWithPassword();
     const first = cached();
     age();
@@ -248,7 +248,7 @@ test.each([
     '{"apiVersion":"client.authentication.k8s.io/v1","spec":{"interactive":true}}',
     /provideClusterInfo/,
   ],
-])('the credential plugin rejects %s from kubectl and names what it expects', async (_, info, message) => {
+])('the credential plugin rejects %s from kubectl and reports the expected input', async (_, info, message) => {
   const { code, stderr } = await credential([], '', { KUBERNETES_EXEC_INFO: info });
   expect(code).toBe(2);
   expect(stderr).toMatch(message);

@@ -63,7 +63,7 @@ const pathsOf = ({ paths }: Document, base: string): [string, Readonly<Record<st
   Object.entries(paths).filter(([path]) => path.startsWith(`${base}/`));
 
 describe('custom resources', () => {
-  test.each(files)('the description %s requires an identity but no rights', async (file) => {
+  test.each(files)('the description %s requires authentication but no rights', async (file) => {
     expect((await call(`${gateway()}/swagger/${file}`)).status).toBe(401);
     const { access_token: tokenOfAlice } = await login('alice', gateway(), passwords.alice);
     expect((await call(`${gateway()}/swagger/${file}`, { token: tokenOfAlice })).status).toBe(200);
@@ -102,7 +102,7 @@ describe('custom resources', () => {
       .toSorted((a, b) => (String(a[0]) < String(b[0]) ? -1 : 1));
 
   test.each(['iam.platform.io/v1alpha2', 'describe.example.com/v1'])(
-    'the API %s is described as kube-apiserver describes it',
+    'the description of the API %s equals that of kube-apiserver',
     async (groupVersion) => {
       const base = `/apis/${groupVersion}`;
       await eventually('the custom resource is described', async () => {

@@ -411,7 +411,7 @@ describe('a forged login response at /docs', () => {
 });
 
 describe('an administrator at /docs', () => {
-  test('an administrator at /docs lists nodes, with the request as a curl command and a coloured response', async () => {
+  test('an administrator at /docs lists nodes, and sees the request as a curl command and the response in colour', async () => {
     const page = await loggedIn('admin', '#listNodes');
     await unfold(page, 1);
     await page.getByLabel('limit query').fill('2');
@@ -432,7 +432,7 @@ describe('an administrator at /docs', () => {
     expect(await page.locator('.response details pre').textContent()).toMatch(/^audit-id: [\w-]+$/m);
   });
 
-  test('an administrator at /docs exports logs without a choice of the media type', async () => {
+  test('an administrator at /docs exports logs without choosing a media type', async () => {
     const page = await loggedIn('admin', '#getLoggingLogs');
     await unfold(page, 1);
     await page.getByLabel('operation query').selectOption('export');
@@ -597,7 +597,7 @@ describe('a user without rights', () => {
 });
 
 describe('a request at /docs that cannot be sent', () => {
-  test('a request at /docs that cannot be sent marks the invalid input', async () => {
+  test('/docs marks the invalid input of a request that cannot be sent', async () => {
     const page = await openDocs('#getNode');
     await page.getByRole('button', { name: 'Send' }).click();
     await expectAlert(page, 'name: enter a value');
@@ -612,7 +612,7 @@ describe('a request at /docs that cannot be sent', () => {
     expect(await page.getByRole('button', { name: 'Copy', exact: true }).count()).toBe(1);
   });
 
-  test('a request at /docs that cannot be sent reports that the server cannot be reached', async () => {
+  test('/docs reports that the server cannot be reached', async () => {
     const page = await openDocs('#getKapisVersion');
     await page.context().setOffline(true);
     await page.getByRole('button', { name: 'Send' }).click();
@@ -621,7 +621,7 @@ describe('a request at /docs that cannot be sent', () => {
     expect(await send(page)).toMatch(/^200/);
   });
 
-  test('a request at /docs that failed to load the description can be tried again', async () => {
+  test('/docs can load its description again after a failure', async () => {
     const page = await newPage();
     await page.route('**/swagger/*', (route) => route.abort());
     await page.goto(`${issuer}/docs`);
@@ -782,7 +782,7 @@ describe('the examples at /docs', () => {
     expect(await sample.textContent()).not.toContain('username');
   });
 
-  test('the examples at /docs are shown as text, whatever they contain', async () => {
+  test('the examples at /docs are shown as plain text, whatever they contain', async () => {
     const content = { 'text/plain': { example: markup }, 'application/json': { example: { [markup]: markup } } };
     const page = await openWith('/kapis/version', 'get', { responses: { 200: { description: markup, content } } });
     await goTo(page, 'getKapisVersion');
@@ -794,7 +794,7 @@ describe('the examples at /docs', () => {
 });
 
 describe('the operations at /docs', () => {
-  test('the operations at /docs are found by words and have addresses', async () => {
+  test('the operations at /docs can be found by words, and each has its own address', async () => {
     const page = await openDocs();
     await page.getByLabel('Find an operation').fill('unlock post');
     await page.getByText('1 operation found').waitFor();
@@ -841,7 +841,7 @@ describe('the operations at /docs', () => {
     expect(await page.getByRole('form', { name: 'Try it' }).textContent()).not.toContain('matches ^');
   });
 
-  test('the operations at /docs are in the history of the browser', async () => {
+  test('the operations visited at /docs are added to the browser history', async () => {
     const page = await openDocs('#listNodes');
     await goTo(page, 'getNode');
     await goTo(page, 'listIamUsers');
@@ -853,7 +853,7 @@ describe('the operations at /docs', () => {
     await expectHeading(page, 'Get an object of kind Node');
   });
 
-  test('the operations visited at /docs before a login are reached without another login', async () => {
+  test('going back to an operation visited at /docs before a login requires no other login', async () => {
     const page = await loggedIn('admin', '#listNodes');
     await goTo(page, 'getNode');
     await page.goBack();
@@ -882,7 +882,7 @@ test('a link cannot put text on the page /docs', async () => {
   expect(await page.getByText('555').count()).toBe(0);
 });
 
-test('a site that opens /docs cannot navigate it, and login works', async () => {
+test('a site that opens /docs cannot navigate its window, and a login there succeeds', async () => {
   sites.pages.set('https://evil.example/', `<button onclick="it = window.open('${issuer}/docs')">Open</button>`);
   const context = await browser.newContext();
   const evil = await context.newPage();
@@ -981,7 +981,7 @@ describe('/docs with only the keyboard', () => {
     expect(await page.evaluate('getComputedStyle(document.activeElement).outlineStyle')).toBe('solid');
   });
 
-  test('the list of operations at /docs can be skipped with only the keyboard, and login works', async () => {
+  test('the list of operations at /docs can be skipped with only the keyboard, and logging in succeeds', async () => {
     const page = await openDocs('#listNodes');
     const { keyboard } = page;
     await keyboard.press('Tab');

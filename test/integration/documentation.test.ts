@@ -20,7 +20,7 @@ import { startServerPod } from '../labs/integration/server-pod.ts';
 import { Shell } from '../labs/integration/shell.ts';
 import { createUserWithPassword, loginStatuses, removeUser } from '../labs/integration/user-objects.ts';
 
-test('no document defines a function with the name of a bash builtin, which another function may need', async () => {
+test('no document defines a function with the name of a bash builtin', async () => {
   const { stdout } = await execute('bash', ['--norc', '-c', 'compgen -b']);
   const builtins = new Set(stdout.split('\n'));
   const files = globSync('**/*.md', { cwd: docs });
@@ -83,7 +83,7 @@ describe.each(['reference/api.md', 'guides/logs.md'])('docs/%s', (file) => {
     expect(examples.length).toBeGreaterThan(4);
   });
 
-  test.each(examples)('the documented example works: %s', async (example) => {
+  test.each(examples)('the documented example succeeds: %s', async (example) => {
     expect(await shell.run(example)).toEqual(success());
   });
 });
@@ -199,7 +199,7 @@ describe.each([
     return language in follow ? [[text.split('\n')[0] ?? '', language, text, response] as const] : [];
   });
 
-  test.each(steps)('the documented command works: %s', async (_, language, text, response) => {
+  test.each(steps)('the documented command succeeds: %s', async (_, language, text, response) => {
     const seen = await follow[language]?.(text);
     expect(response === undefined ? seen : JSON.parse(seen ?? '')).toEqual(response ?? success());
   });
@@ -248,7 +248,7 @@ describe('docs/reference/metrics.md', () => {
 });
 
 describe('docs/security.md', () => {
-  test('docs/security.md describes how to restore accounts, so that users get their passwords back but no sessions', async () => {
+  test('the commands in docs/security.md restore accounts with their passwords but without sessions', async () => {
     const [backup = '', restore = ''] = blocksIn('security.md', 'sh');
     const cwd = mkdtempSync(join(lab().dir, 'backup-'));
     const run = async (script: string): Promise<void> => {

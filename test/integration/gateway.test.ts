@@ -259,7 +259,7 @@ test.each<[string, Record<string, string>]>([
   ['', { accept: tables }],
   ['&labelSelector=nobody%3Dhas', {}],
 ])(
-  'a watch with the parameters "%s" and headers %j sends the same events through the gateway immediately',
+  'a watch with the parameters "%s" and headers %j sends the same events through the gateway without delay',
   async (query, headers) => {
     const name = 'watched';
     const { metadata } = await nodes();
@@ -424,7 +424,7 @@ describe('a user with the right to impersonate', () => {
   });
 });
 
-test("kube-apiserver's audit log names the user of the gateway", async () => {
+test("kube-apiserver's audit log names the user who sent a request through the gateway", async () => {
   const response = await through(gwen, `${configMaps}?limit=1`, { headers: { 'user-agent': 'audited' } });
   response.resume();
   const auditID = response.headers['audit-id'];
@@ -574,7 +574,7 @@ test('a stream through the gateway ends when the session of its token is revoked
   expect((await received(through({ ...gwen, token }, '/version'))).status).toBe(401);
 });
 
-test('the gateway returns an error while kube-apiserver is unavailable, and works again when it is back', async () => {
+test('the gateway returns an error while kube-apiserver is unavailable, and serves requests again when it is back', async () => {
   expect((await received(through(gwen, '/version'))).status).toBe(200);
   const start = await stopApiserver();
   try {

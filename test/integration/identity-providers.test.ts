@@ -162,7 +162,7 @@ const used = (...identityProviders: object[]): Promise<void> =>
 describe('LDAP with the mapping auto', () => {
   beforeAll(() => used(provider()));
 
-  test("LDAP with the mapping auto creates a user at the first login, with the LDAP groups under the provider's name", async () => {
+  test("LDAP with the mapping auto creates a user at the first login, and prefixes the LDAP groups with the provider's name", async () => {
     deleteLater('erin');
     await bind('directory-test', 'platform-node-reader', { kind: 'Group', name: 'corp:engineers' });
     undo.push(() => unbind('directory-test'));
@@ -249,7 +249,7 @@ describe('LDAP with the mapping auto', () => {
     expect((response.json as OAuthProblem).error_description).toContain("'system:'");
   });
 
-  test('LDAP with the mapping auto counts failures as for any user, whichever name of the user was used', async () => {
+  test('LDAP with the mapping auto counts failed logins as for any user, whichever login name was used', async () => {
     deleteLater('frank');
     const names = ['frank', 'FRANK', 'fRank', 'frAnk', 'fraNk'];
     for (const name of names) {
@@ -298,7 +298,7 @@ describe('LDAP with the mapping auto', () => {
 });
 
 describe('LDAP over StartTLS', () => {
-  test('LDAP over StartTLS works, and without TLS no credentials are sent', async () => {
+  test('LDAP over StartTLS logs users in, and no credentials are sent without TLS', async () => {
     await used(provider({}, { url: slapd.plain, startTLS: true }));
     deleteLater('erin');
     expect((await attempt('erin')).status).toBe(200);
@@ -319,7 +319,7 @@ describe('LDAP over StartTLS', () => {
 describe('LDAP with the mapping lookup', () => {
   beforeAll(() => used(provider({ mapping: 'lookup' })));
 
-  test('LDAP with the mapping lookup accepts LDAP users who are linked to a user of any name, and rejects all others', async () => {
+  test('LDAP with the mapping lookup accepts only LDAP users who are linked to a user, whatever the name of the user', async () => {
     const response = await attempt('frank2');
     expect(problemOf(response)).toEqual(refused);
     const unknown = await attempt('erin');
@@ -564,7 +564,7 @@ describe('an OpenID provider', () => {
     ['that has expired', (nonce) => ({ nonce, exp: Math.floor(Date.now() / 1_000) - 600 })],
     ['signed by another key', (nonce) => ({ nonce }), true],
   ])(
-    'an id_token of an OpenID provider %s is rejected',
+    'a login at an OpenID provider is rejected for an id_token %s',
     async (_, claims, isForeign = false, text = 'does not match', status = 400) => {
       const browser = newBrowser();
       const url = await pressButton(browser);
@@ -639,7 +639,7 @@ const linkedBy = (name: string, spec: object): Promise<string> =>
     body: { apiVersion: 'iam.platform.io/v1alpha2', kind: 'User', metadata: { name }, spec },
   });
 
-test('linking a user to an identity requires the right to links and to impersonate the user and all groups', async () => {
+test('linking a user to an identity requires the right to write links and to impersonate the user and all groups', async () => {
   const roles = '/apis/rbac.authorization.k8s.io/v1/clusterroles';
   await create(roles, { metadata: { name: 'linkers' }, rules: rules('users') });
   undo.push(() => remove(`${roles}/linkers`));

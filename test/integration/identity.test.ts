@@ -62,7 +62,7 @@ async function refusedUser(url: string, options: Call): Promise<string> {
 }
 
 describe('an access token', () => {
-  test('an access token authenticates on every listener of every replica', async () => {
+  test('an access token is accepted on every listener of every replica', async () => {
     expect(await statuses({ token: await adminToken() })).toEqual(all(200));
     const { access_token: token } = await login('alice');
     for (const url of everywhere()) expect(await refusedUser(url, { token })).toBe('alice');
@@ -173,25 +173,25 @@ describe('a ServiceAccount token', () => {
     for (const name of names) await removeServiceAccount(name);
   });
 
-  test('a ServiceAccount token created by kubectl authenticates', async () => {
+  test('a ServiceAccount token created by kubectl is accepted', async () => {
     const token = (await succeed(kubectl, 'create', 'token', 'identity-member')).trim();
     expect(await statuses({ token })).toEqual(all(200));
   });
 
-  test('a ServiceAccount token authenticates the ServiceAccount by name', async () => {
+  test('a ServiceAccount token identifies its ServiceAccount by name', async () => {
     const token = await serviceAccountToken('identity-nobody');
     for (const url of everywhere())
       expect(await refusedUser(url, { token })).toBe('system:serviceaccount:default:identity-nobody');
   });
 
-  test('a ServiceAccount token authenticates the groups of the ServiceAccount', async () => {
+  test('a ServiceAccount token has the groups of the ServiceAccount', async () => {
     const token = await serviceAccountToken('identity-nobody');
     await bind('identity-groups', 'platform-node-reader', { kind: 'Group', name: 'system:serviceaccounts:default' });
     await eventually('the group is allowed to read', async () => expectAll(await statuses({ token }), 200));
     await unbind('identity-groups');
   });
 
-  test('a ServiceAccount token with the issuer as audience authenticates', async () => {
+  test('a ServiceAccount token with the issuer as audience is accepted', async () => {
     const token = await serviceAccountToken('identity-member', ['https://platform-apiserver.platform-system.svc']);
     expect(await statuses({ token })).toEqual(all(200));
   });
@@ -273,7 +273,7 @@ describe('X-Remote-* headers', () => {
 });
 
 describe("the aggregator's certificate", () => {
-  test("the aggregator's certificate authenticates the callers whom it names, with their groups", async () => {
+  test("a request with the aggregator's certificate is authenticated as the user and the groups in its headers", async () => {
     expect((await call(aggregatedNodes(), { certificate: aggregatorCertificate(), headers: masters })).status).toBe(
       200,
     );
@@ -283,7 +283,7 @@ describe("the aggregator's certificate", () => {
     );
   });
 
-  test("the aggregator's certificate takes precedence over a token", async () => {
+  test("the identity from the aggregator's certificate takes precedence over a token", async () => {
     const headers = { 'x-remote-user': 'a stranger' };
     expect(
       await refusedUser(aggregatedNodes(), {
@@ -294,7 +294,7 @@ describe("the aggregator's certificate", () => {
     ).toBe('a stranger');
   });
 
-  test("the aggregator's certificate without headers does not authenticate, but allows a token", async () => {
+  test("a request with the aggregator's certificate but no identity headers is authenticated only by a token", async () => {
     expectChallenge(await call(aggregatedNodes(), { certificate: aggregatorCertificate() }), challenge);
     const groups = { 'x-remote-group': 'system:masters' };
     expectChallenge(

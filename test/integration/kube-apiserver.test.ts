@@ -200,7 +200,7 @@ describe('a kube-apiserver with the webhook and the JWT issuer', () => {
     );
   });
 
-  test("kube-apiserver that trusts the platform's issuer verifies a token issued for it without the webhook", async () => {
+  test("a kube-apiserver that trusts the platform's issuer accepts a token for its own audience without the webhook", async () => {
     const { access_token: token, expires_in: life } = await tokens({
       ...passwordForm('alice'),
       audience: 'kubernetes',

@@ -248,7 +248,7 @@ describe.each([
     expect(watch.lines().filter((line) => line.startsWith('ADDED'))).toHaveLength(1);
   });
 
-  test('kubectl proxy passes on requests from curl', async () => {
+  test('kubectl proxy forwards requests from curl', async () => {
     const name = `proxied-${randomUUID()}`;
     const proxy = client.start('proxy', '--port=0');
     try {

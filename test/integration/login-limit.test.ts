@@ -93,7 +93,7 @@ const expectWrong = (response: HttpResponse): void => expect(response.status).to
 const expectRight = (response: HttpResponse): void => expect(response.status).toBe(200);
 
 describe('login failures of one user from one address', () => {
-  test('login failures of one user from one address block even the correct password, while the user can log in elsewhere', async () => {
+  test('login failures of one user from one address block even the correct password, but only at this address', async () => {
     const { username } = await limit({ maxTries: 2 });
     const address = newAddress();
     expectWrong(await attempt({ username, address }));
@@ -174,7 +174,7 @@ describe('login failures at one replica', () => {
 
 describe('login failures of strangers', () => {
   // evidence: familiar-address-replicas
-  test('login failures of strangers do not lock a user out at an address from which they have logged in, at any replica', async () => {
+  test('login failures of strangers do not lock a user out at an address of an earlier login of the user', async () => {
     const { username } = await limit({ maxTries: 3 });
     const address = newAddress();
     expectRight(await attempt({ username, address, right: true }));

@@ -115,19 +115,19 @@ describe('filters of the node list', () => {
     [{ fieldSelector: 'no.such.field=' }, 'row-a row-b row-c row-d.example'],
     [{ fieldSelector: 'no.such.field=x' }, ''],
     [{ name: 'row-', labelSelector: 'rack', fieldSelector: 'spec.unschedulable=false' }, 'row-a row-d.example'],
-  ])('filters of the node list select nodes by %j', async (parameters, expected) => {
+  ])('the node list is filtered by the parameters %j', async (parameters, expected) => {
     const found = await list(query({ ...rows, ...parameters }));
     expect(namesIn(found).join(' ')).toBe(expected);
     expect(found.totalItems).toBe(found.items.length);
   });
 
-  test('filters of the node list select a node by uid', async () => {
+  test('the node list is filtered by uid', async () => {
     const { uid = '' } = (await get(nodePath('row-c'))).metadata;
     expect(namesIn(await list(query({ uid })))).toEqual(['row-c']);
     expect(namesIn(await list(query({ uid: uid.slice(1) })))).toEqual([]);
   });
 
-  test('filters of the node list select nodes by labels and fields as kube-apiserver does', async () => {
+  test('the node list is filtered by labels and fields as at kube-apiserver', async () => {
     for (const parameters of [
       { labelSelector: 'kubernetes.io/arch=amd64' },
       { labelSelector: 'kubernetes.io/hostname,!suite' },
@@ -410,7 +410,7 @@ describe('a request for nodes', () => {
   });
 
   test.each(['application/json', '*/*', 'application/*;q=0.1, text/html', ''])(
-    'a request for nodes that accepts %j is served',
+    'a request for nodes with the Accept header %j is served',
     async (accept) => {
       const { status, headers } = await send('/row-a', { headers: { accept } });
       expect({ status, type: headers['content-type'] }).toEqual({ status: 200, type: 'application/json' });
@@ -418,7 +418,7 @@ describe('a request for nodes', () => {
   );
 
   test.each(['text/html', 'application/vnd.kubernetes.protobuf', 'application/json;q=0'])(
-    'a request for nodes that accepts only %s gets 406',
+    'a request for nodes with the Accept header %s gets 406',
     async (accept) => {
       expectStatus(await send('/row-a', { headers: { accept } }), 406, 'NotAcceptable');
     },

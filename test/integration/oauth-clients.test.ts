@@ -24,7 +24,7 @@ beforeAll(async () => {
 });
 afterAll(() => restore());
 
-test.each(Object.keys(libraries) as Library[])('the library %s completes every OAuth flow', async (library) => {
+test.each(Object.keys(libraries) as Library[])('every OAuth flow succeeds with the library %s', async (library) => {
   expect(await completeFlows(library)).toEqual(completedFlows());
 });
 

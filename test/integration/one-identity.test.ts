@@ -425,7 +425,7 @@ describe('the front proxy', () => {
   }
 
   test.each(odd.map((name, at) => [at, name]))(
-    'the front proxy passes on the same identity as kube-apiserver has: %d',
+    'the server and kube-apiserver read the same identity from the headers of the front proxy: name %d',
     async (_, name) => {
       const user = `user ${String(name)}`;
       const { kube, own } = await send({

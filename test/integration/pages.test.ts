@@ -93,7 +93,7 @@ describe('an authorization code', () => {
   });
 
   // evidence: code-once-replicas
-  test('an authorization code that is exchanged at both replicas at once succeeds once, and the second attempt revokes the session', async () => {
+  test('an authorization code sent to both replicas at once is exchanged once, and the second attempt revokes the session', async () => {
     const { at } = await logIn();
     const code = codeIn(await at.open(authorize));
     const responses = await Promise.all([0, 1].map((replica) => exchange(code, gateway(replica as 0 | 1))));
@@ -135,7 +135,7 @@ describe('a device', () => {
 
 describe('a session object in the cluster', () => {
   // evidence: session-object-code
-  test('a session object in the cluster records the purpose of a started login, and contains no code in plain text', async () => {
+  test('a session object in the cluster contains the code challenge of a started login, but no code in plain text', async () => {
     const { tokens } = await logIn();
     const path = `${sessions}/${String(decodeToken(tokens.access_token).claims['sid'])}`;
     const stored = JSON.stringify(await get(path));

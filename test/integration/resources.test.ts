@@ -517,7 +517,7 @@ describe('a custom resource', () => {
   });
 });
 
-test('a list of a resource that exceeds the memory for caches gets 503 with this reason', async () => {
+test('a list of a resource that exceeds the memory for caches gets 503, and the message gives the reason', async () => {
   const filler = 'x'.repeat(200_000);
   for (const name of namespaces)
     await create(`/api/v1/namespaces/${name}/configmaps`, object('ConfigMap', 'v1', 'large', { data: { filler } }));

@@ -211,7 +211,7 @@ describe('the right to create TokenReviews', () => {
     expect(response.text).toContain('User \\"alice\\" cannot create resource \\"tokenreviews\\"');
   });
 
-  test('the right to create TokenReviews must be that of the impersonated user, whether the caller has it or not', async () => {
+  test('a TokenReview on behalf of an impersonated user requires the right of that user, not that of the caller', async () => {
     const asReviewer = await post(alice.access_token, {
       token: deputyToken,
       headers: { 'impersonate-user': reviewer },

@@ -31,7 +31,7 @@ function expectTokens(response: HttpResponse): Tokens {
 }
 
 describe('the password grant', () => {
-  test('the password grant works with the curl command of the README', async () => {
+  test('the password grant succeeds with the curl command of the README', async () => {
     const response = await curl(
       `${gateway()}/oauth/token`,
       '-d',
@@ -50,7 +50,7 @@ describe('the password grant', () => {
   });
 
   test.each(['--http1.1', '--http2'])(
-    'the password grant works with curl over TLS, with HTTP Basic and %s',
+    'the password grant succeeds with curl over TLS, with HTTP Basic and %s',
     async (version) => {
       const response = await curl(
         version,
@@ -70,7 +70,7 @@ describe('the password grant', () => {
     },
   );
 
-  test("the password grant works with Node's fetch", async () => {
+  test("the password grant succeeds with Node's fetch", async () => {
     const response = await fetch(`${gateway(1)}/oauth/token`, {
       method: 'POST',
       body: new URLSearchParams(passwordForm('alice')),
@@ -80,7 +80,7 @@ describe('the password grant', () => {
   });
 
   test.each(['alice', 'bob', 'carol', 'admin'])(
-    'the password grant works for %s, whatever the hash of the password and its location',
+    'the password grant succeeds for %s, whatever the hash of the password and its location',
     async (username) => {
       expectTokens(await postForm(passwordForm(username)));
       expectTokens(await postForm(passwordForm(username), { base: gateway(1) }));
@@ -112,11 +112,11 @@ describe('the password grant', () => {
 describe('client authentication', () => {
   const { client_id: _id, client_secret: _secret, ...bare } = passwordForm('alice');
 
-  test('client authentication works with the credentials in the form', async () => {
+  test('client authentication succeeds with the credentials in the form', async () => {
     expectTokens(await postForm({ ...bare, ...platform }));
   });
 
-  test('client authentication works with HTTP Basic, even if the form contains the client_id', async () => {
+  test('client authentication succeeds with HTTP Basic, even if the form contains the client_id', async () => {
     expectTokens(await postForm(bare, { headers: basic('platform', 'platform') }));
     expectTokens(await postForm({ ...bare, client_id: 'platform' }, { headers: basic('platform', 'platform') }));
     const { authorization } = basic('platform', 'platform');
@@ -124,7 +124,7 @@ describe('client authentication', () => {
   });
 
   test.each(['hashed', 'referred'] as const)(
-    'client authentication works for the client %s, whose secret is not plain text in the configuration',
+    'client authentication succeeds for the client %s, whose secret is not plain text in the configuration',
     async (client) => {
       const secret = clientSecrets[client];
       expectTokens(await postForm(bare, { headers: basic(client, secret) }));

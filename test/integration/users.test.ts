@@ -45,7 +45,7 @@ const refusal = (spec: object, name = 'refused'): Promise<string> =>
   );
 
 describe('a User object', () => {
-  test('a User object can log in, has its groups, and loses removed rights immediately', async () => {
+  test('a user with a User object can log in, has the groups of the object, and loses removed rights immediately', async () => {
     await bind('users-test', 'platform-node-reader', { kind: 'Group', name: 'erins-friends' });
     undo.push(() => unbind('users-test'));
     await person('erin', { displayName: 'Erin', groups: ['erins-friends'] });
@@ -60,7 +60,7 @@ describe('a User object', () => {
     expect((await postForm(refreshForm(tokens.refresh_token))).status).toBe(400);
   });
 
-  test('a deleted User object loses its sessions, and a new one of the same name gets neither the sessions nor the password', async () => {
+  test('a deleted User object loses its sessions, and a new User of the same name gets neither sessions nor password', async () => {
     await person('frank');
     const tokens = await session('frank');
     await removeUser('frank');
@@ -73,7 +73,7 @@ describe('a User object', () => {
     expect(await loginStatuses('frank')).toEqual([400, 400]);
   });
 
-  test('a User object can log in by e-mail address while the address is unique', async () => {
+  test('a user with a User object can log in by e-mail address while the address is unique', async () => {
     await person('grace', { email: 'Grace@example.org' });
     expect(await loginStatuses('grace@EXAMPLE.org')).toEqual([200, 200]);
     undo.push(() => removeUser('heidi'));
@@ -98,7 +98,7 @@ describe('a User object', () => {
 describe('kube-apiserver rejects a user', () => {
   // evidence: user-crd-validation
   test.each([
-    ['a group of Kubernetes', { groups: ['ok', 'system:masters'] }, 'must not begin with "system:"'],
+    ['a reserved group', { groups: ['ok', 'system:masters'] }, 'must not begin with "system:"'],
     ...[' system:masters', 'a\u00A0', 'a\nb', '\u0000'].map(
       (name) => ['a group with invisible characters', { groups: [name] }, 'should match'] as const,
     ),

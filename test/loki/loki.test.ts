@@ -47,7 +47,7 @@ storeSuite('loki', {
     }),
   more(stand: () => Stand) {
     describe('a Loki tenant', () => {
-      test('a Loki tenant with lower limits gets the same records', async () => {
+      test('a Loki tenant with lower limits gets complete results', async () => {
         await push(stand().url, small, { tenant: 'small' });
         const store = openLoki(stand().url, 'small');
         const model = new Model(small, { findsSigns: true });
@@ -60,7 +60,7 @@ storeSuite('loki', {
         await store.close();
       });
 
-      test('a Loki tenant with lines that are JSON objects gets the text in them', async () => {
+      test('log lines of a Loki tenant that are JSON objects are returned as their text', async () => {
         // Loki replaces invalid UTF-8 by blanks.
         const records = small
           .filter(({ namespace }) => ['special', 'edges', 'ns-1'].includes(namespace))
@@ -73,7 +73,7 @@ storeSuite('loki', {
         await store.close();
       });
 
-      test('a Loki tenant with lines in another format than configured gets them unchanged', async () => {
+      test('log lines of a Loki tenant in another format than the configured one are returned unchanged', async () => {
         const records = small.filter(({ namespace }) => namespace === 'ns-2');
         await push(stand().url, records, { tenant: 'plain' });
         const store = openLoki(stand().url, 'plain', { textField: 'log' });
@@ -81,7 +81,7 @@ storeSuite('loki', {
         await store.close();
       });
 
-      test('a Loki tenant with more records of one time than a query may return gets a note that some are missing', async () => {
+      test('more records of one time than a Loki query may return cause a note that some are missing', async () => {
         const records = Array.from({ length: 150 }, (_, index) => ({
           time: at(burst, index < 140 ? 7 : index),
           namespace: 'a',
@@ -116,7 +116,7 @@ storeSuite('loki', {
       });
     });
 
-    test('a query over years to Loki finds old records', async () => {
+    test('a Loki query over several years finds old records', async () => {
       const years = [2021, 2023, 2026].map((year, index) => ({
         time: at(Date.UTC(year, 3, 5) / 1_000, index),
         namespace: 'a',

@@ -104,7 +104,7 @@ export const argoCD: Tool = {
   name: 'argo-cd',
   build,
   flows: {
-    'with enablePKCEAuthentication: logs in, and finds groups and username': logsIn,
+    'with enablePKCEAuthentication: logs in, and reads groups and username': logsIn,
     'as shipped: logs in with argocd login --sso': commandLine,
     'as shipped: fails, and the error names enablePKCEAuthentication': shipped,
   },

@@ -72,7 +72,7 @@ export function faultsSuite(name: string, { section, start, countRequests }: Fac
   const open = (query: string): Promise<Message> => lab.open('http', `${path}?${query}`, as('alice'));
 
   describe('log records of more than a megabyte', () => {
-    test('log records of more than a megabyte are returned completely, and a page with too many of them reports that', async () => {
+    test('log records of more than a megabyte are returned completely, and a page that cannot hold them all reports the problem', async () => {
       const few = (await get('namespaces=large&sort=asc&size=3')).json() as unknown as {
         query: { total: number; records: LogRecord[] };
       };
@@ -83,7 +83,7 @@ export function faultsSuite(name: string, { section, start, countRequests }: Fac
       expect([query.total, query.partial.reason]).toEqual([30, expect.stringMatching(/exceeds 8 MiB/)]);
     });
 
-    test('log records of more than a megabyte are exported without exception', async () => {
+    test('an export contains all log records of more than a megabyte', async () => {
       const lines = (await get('operation=export&namespaces=large&sort=asc')).text.split('\n').slice(0, -1);
       expect(lines.map((line) => line.length)).toEqual(
         Array.from({ length: 30 }, (_, i) => large + 1 + String(i).length),
@@ -118,7 +118,7 @@ export function faultsSuite(name: string, { section, start, countRequests }: Fac
     (await readyz())[1].split('\n').find((line) => line.includes('logs'));
 
   describe('a store that is suspended', () => {
-    test('a store that is suspended causes a warning for authenticated callers until it continues, and the server stays ready', async () => {
+    test('a suspended store causes a warning for authenticated callers until it is resumed, and the server stays ready', async () => {
       expect(await logsLine()).toBe('[+]logs ok');
       process.kill(store.pid, 'SIGSTOP');
       try {
@@ -135,7 +135,7 @@ export function faultsSuite(name: string, { section, start, countRequests }: Fac
   });
 
   describe('a store that crashes', () => {
-    test('a store that crashes makes running requests fail with an error, and works again after a restart', async () => {
+    test('running requests fail with an error when the store crashes, and new requests succeed after its restart', async () => {
       const tail = await open('follow=true&namespaces=ns-1');
       const logged = text(tail);
       const reading = await open(`operation=export&namespaces=large&${time}`);

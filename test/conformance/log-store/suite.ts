@@ -249,18 +249,18 @@ export function storeSuite(name: string, { count, findsSigns, digits = 9, begin,
       return found;
     }
 
-    test.each(selections)('the log store returns the first pages for %s', async (_what, partial) => {
+    test.each(selections)('the log store returns the first pages of a query for %s', async (_what, partial) => {
       const selection = selected(partial);
       for (const order of ['asc', 'desc'] as const) await expectPages(selection, order, 10, 30);
     });
 
-    test.each(selections)('the log store counts the records for %s', async (_what, partial) => {
+    test.each(selections)('the log store counts the records of a query for %s', async (_what, partial) => {
       const selection = selected(partial);
       const result = stand.store.statistics(selection, signal);
       expect(await result).toEqual(model.statistics(selection));
     });
 
-    test.each(selections)('the log store returns a histogram for %s', async (_what, partial) => {
+    test.each(selections)('the log store returns a histogram of a query for %s', async (_what, partial) => {
       const selection = selected(partial);
       const interval = { count: 15, unit: 'm' } as const;
       const result = stand.store.histogram(selection, interval, signal);
@@ -281,7 +281,7 @@ export function storeSuite(name: string, { count, findsSigns, digits = 9, begin,
     });
 
     test.each(['asc', 'desc'] as const)(
-      'the log store returns pages of records with equal times in the order %s',
+      'the log store returns pages of records with equal times in the order "%s"',
       async (order) => {
         const selection = selected({ start: burst, end: burst + 1, namespaces: new Map([['burst', 0]]) });
         await expectPages(selection, order, 97, 10_000);
@@ -297,7 +297,7 @@ export function storeSuite(name: string, { count, findsSigns, digits = 9, begin,
     );
 
     test.each(['asc', 'desc'] as const)(
-      'the log store returns pages far from the first in the order %s',
+      'the log store returns pages far from the first in the order "%s"',
       async (order) => {
         await expectPages(all, order, 10_000, 20_000);
         await expectPages(all, order, 100, 300, 9_900);
@@ -327,11 +327,14 @@ export function storeSuite(name: string, { count, findsSigns, digits = 9, begin,
       expect([total, records]).toEqual([count, []]);
     });
 
-    test.each(['asc', 'desc'] as const)('the log store pages over 5,000 namespaces in the order %s', async (order) => {
-      const selection = selected({ namespaces: tenants(0, corpus.tenants) });
-      await expectPages(selection, order, 3_000, 15_000);
-      await expectPages(selection, order, 10, 30, 7_000);
-    });
+    test.each(['asc', 'desc'] as const)(
+      'the log store pages over 5,000 namespaces in the order "%s"',
+      async (order) => {
+        const selection = selected({ namespaces: tenants(0, corpus.tenants) });
+        await expectPages(selection, order, 3_000, 15_000);
+        await expectPages(selection, order, 10, 30, 7_000);
+      },
+    );
 
     test.each<[string, TimeOrder, Partial<Selection>]>([
       ['everything', 'asc', {}],
@@ -349,7 +352,7 @@ export function storeSuite(name: string, { count, findsSigns, digits = 9, begin,
       ['5,000 namespaces', 'desc', { namespaces: tenants(0, corpus.tenants) }],
       ['a single time', 'desc', { start: burst, end: burst + 1 }],
       ['nothing', 'asc', { namespaces: new Map() }],
-    ])('the log store exports %s in the order %s', async (_what, order, partial) => {
+    ])('the log store exports %s in the order "%s"', async (_what, order, partial) => {
       const selection = selected(partial);
       const found = await exported(selection, order);
       const expected = model.inOrder(selection, order);

@@ -4,7 +4,7 @@ import { namespace, pods, release } from '../release.ts';
 import { step, type Case } from '../steps.ts';
 
 export const confinement: Case = {
-  title: 'The server is confined',
+  title: 'The server runs with restricted privileges',
   steps: (cluster) => [
     step(
       'the server runs as user 65532 without capabilities or a way to gain them, with a seccomp filter',

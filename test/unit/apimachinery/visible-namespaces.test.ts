@@ -92,7 +92,7 @@ test.each<[typeof pods, Partial<RequestInfo>]>([
   expect(reviewed).toHaveLength(1);
 });
 
-test('a request for visible namespaces without an identity is rejected with 401', async () => {
+test('an anonymous request for visible namespaces gets 401', async () => {
   const request = { user: undefined, info: { verb: 'list', namespace: '', name: '' }, query: new URLSearchParams() };
   const access = {
     granted: { of: () => [], hasSynced: () => true },

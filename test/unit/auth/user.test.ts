@@ -30,6 +30,6 @@ test.each([
   expect(holderOf({ username })).toBe(holder);
 });
 
-test('callers without an identity share the slots of one holder', () => {
+test('all anonymous callers share the slots of one holder', () => {
   expect(holderOf(undefined)).toBe(holderOf({ username: '' }));
 });

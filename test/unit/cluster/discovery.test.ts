@@ -191,7 +191,7 @@ describe('a changed resource', () => {
     expect(notifications).toBe(2);
   });
 
-  test('a changed resource is kept while its API group is only stale', async () => {
+  test('a changed resource is kept while its API group is reported as stale', async () => {
     cluster.documents['/apis'] = aggregated(apps, gizmos('Current', [{ resource: 'gizmos' }]));
     await start();
     cluster.documents['/apis'] = aggregated(apps, gizmos('Stale', []));

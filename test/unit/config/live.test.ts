@@ -14,7 +14,7 @@ describe('the live configuration', () => {
     expect(() => live.value).toThrow('no configuration has been accepted yet');
   });
 
-  test('the live configuration is the last valid one while the newest is rejected, and reports the problems of the newest', () => {
+  test('the live configuration stays the last valid one while the newest is rejected, and reports the problems of the newest', () => {
     const live = new LiveConfiguration();
     live.accept(first);
     const problems = [{ path: 'kind', message: 'is wrong' }];

@@ -247,7 +247,7 @@ describe('the Swagger 2 document', () => {
 });
 
 describe('when the schemas of the cluster are unavailable', () => {
-  test('a kind has a generic description while the schemas of the cluster are unavailable, and the schemas are requested again later', async () => {
+  test('a kind has a generic description while the schemas of the cluster are unavailable', async () => {
     jest.useFakeTimers({ now: 0, doNotFake: ['setImmediate', 'nextTick', 'queueMicrotask'] });
     responses = [() => Promise.reject(new Error('unreachable'))];
     const loose = await document(groupPath);

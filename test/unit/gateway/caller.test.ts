@@ -24,11 +24,11 @@ test.each(names)('a verified caller cannot become %j at the gateway', (name) => 
   expect(() => headersOf(caller, { ...name, via: 'token' })).toThrow(expect.objectContaining({ code: 403 }));
 });
 
-test('the gateway forwards no request without an identity', () => {
+test('the gateway forwards no anonymous request', () => {
   expect(() => callerOf({ user: undefined } as RequestContext)).toThrow(expect.objectContaining({ code: 401 }));
 });
 
-test('a user has one identity object at the gateway, which is the cache key of its headers', () => {
+test('a user has one identity object at the gateway, which is the cache key of the impersonation headers', () => {
   const context = { user: { username: 'anna', groups: ['dev'], via: 'token' } } as unknown as RequestContext;
   expect(callerOf(context)).toBe(callerOf({ ...context }));
 });

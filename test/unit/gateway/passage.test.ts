@@ -202,7 +202,7 @@ describe('small chunks of a response', () => {
   });
 });
 
-describe('a request body passed on to kube-apiserver', () => {
+describe('a request body forwarded to kube-apiserver', () => {
   test.each<[string, http.OutgoingHttpHeaders, number | undefined]>([
     ['with its length', { 'content-length': '4' }, 4],
     ['without a length if the client sent no length', { 'transfer-encoding': 'chunked' }, undefined],

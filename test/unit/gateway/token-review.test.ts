@@ -125,7 +125,7 @@ describe('a review of an access token of this server', () => {
   });
 });
 
-describe('kube-apiserver receives other reviews unchanged', () => {
+describe('other reviews are forwarded to kube-apiserver unchanged', () => {
   // evidence: gateway-token-review-forwarded
   test.each<[string, string | Buffer, Record<string, string>]>([
     ['another token', review('of-bob'), {}],
@@ -142,13 +142,16 @@ describe('kube-apiserver receives other reviews unchanged', () => {
     ['protobuf without its prefix', inProtobuf('of-anna').subarray(4), { 'content-type': protobuf }],
     ['a compressed body', review('of-anna'), { 'content-encoding': 'gzip' }],
     ['a body of more than 64 KiB', review('of-anna').padEnd(64 * 1024 + 1), {}],
-  ])('kube-apiserver receives a TokenReview unchanged that this server cannot handle: %s', async (_, body, headers) => {
-    kube.serve = (_req, res) => void res.writeHead(201).end('of kube-apiserver');
-    expect((await post(body, headers)).text).toBe('of kube-apiserver');
-    const [passed, ...more] = kube.taken();
-    expect(more).toEqual([]);
-    expect(await passed?.body).toBe(body.toString());
-  });
+  ])(
+    'a TokenReview that this server cannot handle is forwarded to kube-apiserver unchanged: %s',
+    async (_, body, headers) => {
+      kube.serve = (_req, res) => void res.writeHead(201).end('of kube-apiserver');
+      expect((await post(body, headers)).text).toBe('of kube-apiserver');
+      const [passed, ...more] = kube.taken();
+      expect(more).toEqual([]);
+      expect(await passed?.body).toBe(body.toString());
+    },
+  );
 
   test.each([
     ['the version v1beta1', '/apis/authentication.k8s.io/v1beta1/tokenreviews'],
@@ -156,14 +159,14 @@ describe('kube-apiserver receives other reviews unchanged', () => {
     ['a namespace', '/apis/authentication.k8s.io/v1/namespaces/n/tokenreviews'],
     ['the deprecated path of watches', '/apis/authentication.k8s.io/v1/watch/tokenreviews'],
     ['another group', '/apis/example.com/v1/tokenreviews'],
-  ])('kube-apiserver receives a review at a path with %s, which this server does not read', async (_, at) => {
+  ])('a review at a path with %s is forwarded to kube-apiserver unread', async (_, at) => {
     kube.serve = (_req, res) => void res.end('of kube-apiserver');
     expect((await post(review('of-anna'), {}, { at })).text).toBe('of kube-apiserver');
     expect([kube.taken().length, reviews, validated]).toEqual([1, [], []]);
   });
 
   // evidence: gateway-token-review-right
-  test('kube-apiserver receives a review by a caller without the right, which this server does not read', async () => {
+  test('a review by a caller without the right is forwarded to kube-apiserver unread', async () => {
     kube.serve = (_req, res) => void res.writeHead(403).end('of kube-apiserver');
     expect((await post(review('of-anna'), {}, { user: 'nobody' })).status).toBe(403);
     expect(validated).toEqual([]);

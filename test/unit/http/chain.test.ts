@@ -261,7 +261,7 @@ describe('an unsupported method', () => {
     expect(response.headers.allow).toBe('GET, HEAD, POST');
   });
 
-  test('an unsupported method on a path with several routes requires the strictest access of these routes', async () => {
+  test('an unsupported method on a path with several routes gets 405 only with the strictest access of these routes', async () => {
     const path = '/kapis/version';
     const routes = [doing(() => undefined), { ...doing(() => undefined, path, 'post'), access: authorizedByPath }];
     const { app } = face({ routes, allowed: false });

@@ -30,7 +30,7 @@ describe('a health probe', () => {
     ['/readyz?exclude=bad', [good, bad], 200, 'ok'],
     ['/readyz?exclude=bad&exclude=other', [bad], 200, 'ok'],
     ['/readyz?exclude=good', [good, bad], 503, 'readyz check failed\n'],
-  ])('a health probe of %s gets a response without an identity', async (path, checks, status, text) => {
+  ])('an anonymous health probe of %s gets a response', async (path, checks, status, text) => {
     const response = await probe(checks, path);
     expect([response.status, response.text]).toEqual([status, text]);
     expect(response.headers['retry-after']).toBe(status === 503 ? '1' : undefined);
@@ -51,10 +51,10 @@ describe('the names and reasons of health checks', () => {
   });
 
   test.each([
-    ['/readyz?verbose', undefined],
-    ['/readyz?verbose', 'bad'],
-    ['/readyz', 'alice'],
-  ])('the names and reasons of health checks are not shown at %s to the caller %j', async (path, username) => {
+    ['/readyz?verbose', 'an anonymous caller', undefined],
+    ['/readyz?verbose', 'a caller with an invalid token', 'bad'],
+    ['/readyz', 'an authenticated caller', 'alice'],
+  ])('the names and reasons of health checks are not shown at %s to %s', async (path, _, username) => {
     expect((await probe([good, warns, bad], path, username)).text).toBe('readyz check failed\n');
   });
 });

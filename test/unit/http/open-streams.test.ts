@@ -91,7 +91,7 @@ describe.each(paths)('an open watch of %s', (path) => {
   });
 
   test.each([serviceUnavailable('not now'), tooManyRequests('no slot', 1)])(
-    'an open watch continues while a recheck has no decision: %s',
+    'an open watch continues while a recheck fails with %p',
     async (refusal) => {
       const { response } = await open(path);
       responses = Promise.reject(refusal);

@@ -74,7 +74,7 @@ test('login records belong to the user whatever login name was used, and unknown
   expect(lab.cluster.list(loginHistoriesPath(namespace))).toHaveLength(1);
 });
 
-test('a request for login records gets 503 while they cannot be read, and logins still work', async () => {
+test('a request for login records gets 503 while they cannot be read, and logins still succeed', async () => {
   lab.client.before = ({ path }) => {
     if (path.includes('loginhistories')) throw unreachable(new Error('down'));
   };

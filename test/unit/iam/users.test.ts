@@ -35,7 +35,7 @@ describe('a caller without the right', () => {
     expect(await lab.call(bob, method, path)).toMatchObject({ status: 403 });
   });
 
-  test('a caller without an identity gets 401 for users', async () => {
+  test('an anonymous request for users gets 401', async () => {
     for (const path of ['users', 'users/~', 'users/bob', 'whoami'])
       expect(await lab.call(undefined, 'GET', path)).toMatchObject({ status: 401 });
   });
@@ -87,7 +87,7 @@ describe('a list of users', () => {
   });
 
   test.each(['users?watch=true', 'users?nothing=1', 'users?resourceVersionMatch=Exact&resourceVersion=1'])(
-    'a list of users with %s gets 400',
+    'the unsupported list request %s gets 400',
     async (path) => {
       may('list users', 'watch users');
       expect(await lab.call(bob, 'GET', path)).toMatchObject({ status: 400 });
@@ -159,7 +159,7 @@ describe("the caller's own user", () => {
       'application/json',
     ],
   ])(
-    "the displayName of the caller's own user can be changed with %s, and the response and the next read show it",
+    "the displayName of the caller's own user can be changed with %s, and the response and the next read show the change",
     async (_, method, body, type) => {
       const response = await lab.call(bob, method, 'users/~', body, type);
       expect(response).toMatchObject({ status: 200 });
@@ -236,7 +236,7 @@ describe('a write to a user', () => {
   const identity = { 'impersonate-user': 'bob', 'impersonate-group': ['b'] };
   beforeEach(() => may('create users', 'update users', 'patch users', 'delete users'));
 
-  test('a write to a user is sent with the identity of the caller, and the next read shows it', async () => {
+  test('a write to a user is sent with the identity of the caller, and the next read shows the change', async () => {
     may('get users', 'create users', 'patch users', 'delete users');
     const body = {
       apiVersion: 'iam.platform.io/v1alpha2',

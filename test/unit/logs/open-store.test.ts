@@ -95,14 +95,14 @@ describe('the open log store', () => {
     expect(logs.warning()).toBe('');
   });
 
-  test('an open log store that is slow causes a warning with this reason', async () => {
+  test('an open log store that responds slowly is reported as slow in a warning', async () => {
     isSlow = true;
     configure(settings(2));
     while (logs.warning() === '') await settle();
     expect(logs.warning()).toBe('the log store "of 2" did not respond in time');
   });
 
-  test('the open log store is closed at shutdown, and requests after it find none', async () => {
+  test('the open log store is closed at shutdown, and later requests find no store', async () => {
     await logs.stop();
     expect(closed).toEqual([1]);
     expect(() => logs.use()).toThrow('no log store is open');

@@ -106,7 +106,7 @@ describe('the account page', () => {
   });
 
   // evidence: account-form-token
-  test('the account page rejects a form that was not shown in the same browser', async () => {
+  test('the account page rejects a form that was not issued to the same browser', async () => {
     const { made, browser, page } = await logIn();
     const good = await program(made);
     for (const fields of [change(rightPassword), { end: 'others' }]) {

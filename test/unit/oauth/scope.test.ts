@@ -5,7 +5,6 @@ import { grantScope, narrowScope, programScope } from '../../../src/oauth/scope.
 
 describe('the scope of a login', () => {
   test.each([
-    [undefined, undefined],
     ['openid', 'openid'],
     ['profile openid', 'profile openid'],
     ['openid openid', 'openid'],
@@ -13,6 +12,10 @@ describe('the scope of a login', () => {
     [`openid ${'x'.repeat(993)}`, 'openid'],
   ])('a login that requests the scope %j is granted %j', (requested, granted) => {
     expect(grantScope(requested)).toBe(granted);
+  });
+
+  test('a login that requests no scope is granted no scope', () => {
+    expect(grantScope(undefined)).toBeUndefined();
   });
 
   // A response cannot express an empty scope, and one without a scope grants the requested one (RFC 6749 section 5.1).
@@ -34,13 +37,18 @@ describe('the scope of a login', () => {
 
 describe('the scope of a refresh', () => {
   test.each([
-    [undefined, undefined, undefined],
-    [undefined, 'openid profile', 'openid profile'],
     ['openid', 'openid profile', 'openid'],
     ['profile openid', 'openid profile', 'profile openid'],
   ])('a refresh that requests %j after the scope %j is granted %j', (requested, before, granted) => {
     expect(narrowScope(requested, before)).toBe(granted);
   });
+
+  test.each(['openid profile', undefined])(
+    'a refresh that requests no scope is granted the scope of the login: %j',
+    (before) => {
+      expect(narrowScope(undefined, before)).toBe(before);
+    },
+  );
 
   test.each([
     ['openid', undefined],

@@ -84,7 +84,7 @@ test('only the last written of several concurrent logins stays if multipleLogin 
 });
 
 describe('a code while multipleLogin is disabled', () => {
-  test('a code of the remaining login starts a session that stays while multipleLogin is disabled, even if an earlier login checks late', async () => {
+  test('a code of the remaining login starts a session that stays while multipleLogin is disabled, even if an earlier login completes late', async () => {
     const [one, other] = replicas;
     const { promise, resolve: proceed } = Promise.withResolvers<void>();
     one.client.after = async ({ method }) => {

@@ -14,7 +14,7 @@ describe('a StatusError', () => {
   test.each([
     [errors.unauthorized(), 'Bearer realm="platform"'],
     [errors.invalidToken(), 'Bearer realm="platform", error="invalid_token"'],
-  ])('a StatusError of 401 contains the challenge of RFC 6750: %s', (error, challenge) => {
+  ])('a StatusError of 401 contains the challenge of RFC 6750: %p', (error, challenge) => {
     expect(error).toMatchObject({ code: 401, headers: { 'WWW-Authenticate': challenge } });
   });
 
@@ -34,7 +34,7 @@ describe('a StatusError', () => {
       ]),
       'K.g "" is invalid: [f: m, g: n]',
     ],
-  ])('a StatusError has the wording of kube-apiserver: %s', (error, message) => {
+  ])('a StatusError has the wording of kube-apiserver: %p', (error, message) => {
     expect(error.toStatus().message).toBe(message);
   });
 });

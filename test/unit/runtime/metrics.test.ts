@@ -24,7 +24,7 @@ async function seriesOf(name: string): Promise<string[]> {
   return text.split('\n').filter((line) => /^[a-z_]+(_count)?\{/.test(line) && !/_(bucket|sum)\{/.test(line));
 }
 
-test('a label with fixed values replaces all others', () => {
+test('a label with fixed values replaces every other value', () => {
   const { bound, max } = oneOf('get', 'list');
   expect((['get', 'list', 'GET', 'x'] as const).map((value) => bound(value as 'get'))).toEqual([
     'get',
@@ -35,12 +35,12 @@ test('a label with fixed values replaces all others', () => {
   expect(max).toBe(3);
 });
 
-test('a label with the first values replaces further ones and keeps the known ones', () => {
+test('a label that is limited to the first values replaces further values and keeps the known ones', () => {
   const { bound } = first(2, 'clients');
   expect(['a', 'b', 'c', 'a'].map(bound)).toEqual(['a', 'b', 'other', 'a']);
 });
 
-test('a label with registered values replaces values that are not registered, and keeps no value', () => {
+test('a label with registered values replaces values that are not registered, and stores none of them', () => {
   const label = registered(1, 'resources');
   label.add('nodes');
   label.add('pods');

@@ -14,7 +14,7 @@ test.each([
   expect(described(problems)).toBe(expected);
 });
 
-test('an error of 60,000 characters contributes 2,048 of them to the message of another error, and no more to its causes', () => {
+test('an error of 60,000 characters contributes at most 2,048 of them to the message of another error and to its causes', () => {
   const [long = ''] = many(1, 60_000);
   const causes = Array.from({ length: 30 }, () => ({ field: long, message: long }));
   const { message, details } = badRequest(long, { details: { name: long, causes } });

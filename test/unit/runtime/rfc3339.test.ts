@@ -29,7 +29,7 @@ describe('RFC 3339 times', () => {
     '2026-11-22T10:00:00+24:00',
     'x2026-11-22T10:00:00Z',
     '2026-11-22T10:00:00Zx',
-  ])('the RFC 3339 time %s is rejected', (text) => {
+  ])('the RFC 3339 time "%s" is rejected', (text) => {
     expect(parseTime(text)).toBeUndefined();
     expect(parseMilliseconds(text)).toBeNaN();
   });

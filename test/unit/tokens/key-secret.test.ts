@@ -204,7 +204,7 @@ test('a key Secret that has not been read yet is not treated as deleted', async 
 describe('a change of the key Secret', () => {
   const other = { key: Buffer.alloc(8) };
 
-  test('a change of the key Secret receives the current contents, and is written', async () => {
+  test('a change of the key Secret is computed from the current contents, and is written', async () => {
     const { start, stored } = lab();
     const { secret, key } = await start();
     const before = key();
@@ -263,7 +263,7 @@ describe('a change of the key Secret', () => {
     expect(stored()).not.toBe(other.key.toString('base64'));
   });
 
-  test.each([0, 403, 500])('a change of the key Secret fails when kube-apiserver responds with %i', async (code) => {
+  test.each([0, 403, 500])('a change of the key Secret fails if the write fails with the status %i', async (code) => {
     const { start } = lab();
     const { client, secret } = await start();
     client.before = ({ method }) => {

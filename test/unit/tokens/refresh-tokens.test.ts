@@ -75,7 +75,7 @@ describe('refresh tokens', () => {
     );
   });
 
-  test('refresh tokens are recognized only with the right seal, not with any changed letter or the seal of another key', () => {
+  test('refresh tokens with a changed letter or the seal of another key are not recognized', () => {
     const token = tokens.first(newSessionID());
     for (let at = 0; at < token.length; at += 1) {
       // The last letter of base64url holds unused bits; 'A' and 'Q' differ in those that are used.
@@ -126,7 +126,7 @@ async function started(cluster: MemoryCluster, clock = new FakeClock()): Promise
 }
 
 describe('the key of refresh tokens', () => {
-  test('the key of refresh tokens is created once, and is the same on every replica, even if two start concurrently', async () => {
+  test('the key of refresh tokens is created once for all replicas, even if two start concurrently', async () => {
     const cluster = new MemoryCluster();
     const loaded = await Promise.all(Array.from({ length: 5 }, () => started(cluster)));
     loaded.push(await started(cluster));

@@ -37,17 +37,17 @@ describe('a client with a secret', () => {
   });
 
   test.each([
-    ['web', ['right'], 'web'],
-    ['app', ['right'], 'app'],
-    ['web', ['wrong', 'right'], 'web'],
-    ['web', ['wrong'], undefined],
-    ['web', ['righ'], undefined],
-    ['web', [''], undefined],
-    ['web', [], undefined],
-    ['app', ['right\n'], undefined],
-    ['nobody', ['right'], undefined],
-  ])('a request of the client %s with the secrets %j is authenticated as %s', async (name, secrets, expected) => {
-    expect(await authenticate(name, ...secrets)).toBe(expected);
+    ['web', 'accepted', ['right']],
+    ['app', 'accepted', ['right']],
+    ['web', 'accepted', ['wrong', 'right']],
+    ['web', 'rejected', ['wrong']],
+    ['web', 'rejected', ['righ']],
+    ['web', 'rejected', ['']],
+    ['web', 'rejected', []],
+    ['app', 'rejected', ['right\n']],
+    ['nobody', 'rejected', ['right']],
+  ])('the client %s is %s with the secrets %j', async (name, outcome, secrets) => {
+    expect(await authenticate(name, ...secrets)).toBe(outcome === 'accepted' ? name : undefined);
   });
 
   test('a client with a plain secret is authenticated without computing a hash while no client has a hashed secret', async () => {

@@ -173,14 +173,14 @@ test('an identity provider manages the passwords of its users while it is config
 });
 
 describe('an e-mail address', () => {
-  test('an e-mail address works as a login name regardless of case', async () => {
+  test('an e-mail address is accepted as a login name regardless of case', async () => {
     await accounts.putUser('bob', { email: 'Bob@Example.com' });
     expect(named('bob@example.COM')).toBe('bob');
     expect(named('bob')).toBe('bob');
     expect(named('carol@example.com')).toBeUndefined();
   });
 
-  test('an e-mail address belongs to no user while two users have it, until one of them gives it up', async () => {
+  test('an e-mail address that two users share is not accepted as a login name until only one of them has it', async () => {
     await accounts.putUser('bob', { email: 'both@example.com' });
     await accounts.putUser('carol', { email: 'BOTH@example.com', state: 'Disabled' });
     expect(named('both@example.com')).toBeUndefined();
@@ -313,7 +313,7 @@ describe('failed logins are reset', () => {
     expect(unlockedNames).toEqual(['bob', 'bob']);
   });
 
-  test("failed logins are reset when a configured user is unlocked, but not when a new user's Secret already has an unlock time", async () => {
+  test("failed logins are reset when a configured user is unlocked, but not by an unlock time in a new user's Secret", async () => {
     const values = { alice: accounts.hashes.of('a', 'bcrypt:4'), eve: accounts.hashes.of('e', 'bcrypt:4') };
     await putSecret('passwords', { ...values, 'eve.unlocked': 'first' });
     accounts.configure({ users: [withSecret('alice')] });

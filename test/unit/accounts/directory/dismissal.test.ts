@@ -83,7 +83,7 @@ describe('a session is revoked at once and permanently', () => {
     expect([alice(), eve()]).toEqual(['Revoked', 'Active']);
   });
 
-  test('a session is revoked at once and permanently when the password of its User changes, but not when the same password is hashed again', async () => {
+  test('a session is revoked at once and permanently when the password of its User changes, but not when it is only rehashed', async () => {
     await accounts.putUser('bob');
     const [bob, alice] = [await begin('bob'), await begin('alice')];
     const { credentialID = '' } = accounts.directory.account('bob') ?? {};
@@ -124,7 +124,7 @@ describe('a session is revoked at once and permanently', () => {
   });
 
   // evidence: dismissal-link
-  test('a session is revoked at once and permanently when its link is removed, even briefly, and sessions of other links continue', async () => {
+  test('a session is revoked at once and permanently when its link is removed, even briefly', async () => {
     await accounts.putUser('bob', { identities: [identity, another] });
     const [one, other, password] = [await beginAs('bob', identity), await beginAs('bob', another), await begin('bob')];
     await accounts.putUser('bob', { identities: [another] });
@@ -142,7 +142,7 @@ describe('a session is revoked at once and permanently', () => {
     expect([one(), password()]).toEqual(['Revoked', 'Active']);
   });
 
-  test('a session is revoked at once and permanently when its User is deleted, or is overridden by a configured user, even briefly', async () => {
+  test('a session is revoked at once and permanently when its User is deleted or overridden by a configured user, even briefly', async () => {
     await accounts.putUser('bob');
     await accounts.putUser('carol');
     const [bob, carol] = [await begin('bob'), await begin('carol')];
@@ -153,7 +153,7 @@ describe('a session is revoked at once and permanently', () => {
     expect([bob(), carol()]).toEqual(['Revoked', 'Revoked']);
   });
 
-  test('a session is revoked at once and permanently when its User is recreated with the same password while the watch is interrupted', async () => {
+  test('a session is revoked at once and permanently when its User is recreated while the watch is interrupted', async () => {
     const uid = await accounts.putUser('bob');
     const bob = await begin('bob');
     let failure: Error = new Error('reset');
@@ -170,7 +170,7 @@ describe('a session is revoked at once and permanently', () => {
   });
 
   // evidence: dismissal-client
-  test('a session is revoked at once and permanently when its client is removed, and so are pending codes of the client', async () => {
+  test('a session and the pending codes of its client are revoked at once and permanently when the client is removed', async () => {
     const [web, other] = [await begin('alice', 'web'), await begin('alice')];
     const spec = { userName: 'eve', userUID: 'e', clientID: 'web', code: {} };
     await accounts.sessions.codes.create(spec, minute, true);
@@ -223,7 +223,7 @@ describe('a session is not revoked', () => {
     }
   });
 
-  test('a session is not revoked while the password of its User cannot be read, or when it is readable again', async () => {
+  test('a session is not revoked while the password of its User cannot be read, or afterwards', async () => {
     await accounts.putUser('bob');
     const bob = await begin('bob');
     const { passwordHash = '' } = accounts.directory.account('bob') ?? {};
@@ -385,7 +385,7 @@ describe('isDismissed()', () => {
       () => ({ subjectKind: 'ServiceAccount' as const, userName: 'system:serviceaccount:a:b', userUID: 'u' }),
       { now: false, whileRefused: false },
     ],
-  ])('isDismissed() recognizes whether a session %s is dismissed', async (_, changes, expected) => {
+  ])('isDismissed() reports whether a session %s is permanently revoked', async (_, changes, expected) => {
     expect(await isDismissed(changes())).toBe(expected.now);
     accounts.live.refuse([{ path: '', message: 'half of it is missing' }]);
     expect(await isDismissed(changes())).toBe(expected.whileRefused);

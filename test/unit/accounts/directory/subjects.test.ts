@@ -65,7 +65,7 @@ describe('the session of a user', () => {
     expect(subject(sessionOf({ credentialID: 'another' }))).toBeUndefined();
   });
 
-  test('the session of a user from an identity provider resolves to the user while the user is linked and the provider is configured', async () => {
+  test('the session of a user from an identity provider resolves to the user while link and provider exist', async () => {
     await bob({ identities: [identity] });
     const session = sessionOf({ identity, credentialID: 'another' });
     expect(subject(session)).toMatchObject({ username: 'bob' });
@@ -103,7 +103,7 @@ describe('the session of a user', () => {
     expect(subject(sessionOf({ identity, groups: ['no-system:'] }))?.groups).toEqual(['b', 'no-system:']);
   });
 
-  test('the session of a user has no groups while the password must be changed, not even those of an identity provider', async () => {
+  test('the session of a user has no groups, not even those of an identity provider, while the password must be changed', async () => {
     await bob({ identities: [identity], passwordChangeRequired: true });
     for (const session of [sessionOf(), sessionOf({ identity, groups: ['staff'] })]) {
       expect(subject(session)).toMatchObject({ username: 'bob', groups: [], passwordChangeRequired: true });
@@ -153,7 +153,7 @@ describe('the session of a client', () => {
   });
 
   test.each(['Client', 'ServiceAccount'] as const)(
-    'the session of a client of kind %s resolves to no subject if the client may not have such sessions',
+    'the session of a client of kind %s resolves to no subject if the client is not allowed to have such sessions',
     (subjectKind) => {
       expect(subject(own('people', { subjectKind }))).toBeUndefined();
       const session = own('programs', { subjectKind });

@@ -113,7 +113,7 @@ async function write(username: string): Promise<void> {
 const but = (name: string): string =>
   `the user is allowed to log in while Active, but not with the e-mail address (shared with ${name})`;
 
-test('two Users who share an e-mail address both get a condition that names the other, until they no longer share it', async () => {
+test('two Users who share an e-mail address both have a condition that names the other while they share it', async () => {
   await accounts.putUser('bob', { email: 'both@example.com' });
   await checkUser('bob');
   await write('bob');

@@ -462,7 +462,7 @@ describe('a sweep of login histories', () => {
 });
 
 test.each([0, 403, 500])(
-  'an addition to a history that kube-apiserver rejects with %i is retried later as an addition',
+  'an addition to a history that fails with the status %i is retried later as an addition',
   async (code) => {
     const { client, histories } = replica();
     histories.add(alice, login());

@@ -28,7 +28,7 @@ const patches = (): unknown[] => client.requestsTo('PATCH', '/status').map(({ pa
 const now = (): string => rfc3339(accounts.clock.now());
 const note = (user = bob): void => lastLogins.note(user, now());
 
-test('the last login is written to the status of the User object that logged in', async () => {
+test('the last login is written to the status of the User who logged in', async () => {
   const time = now();
   note();
   await accounts.clock.advance(2_000);
@@ -86,7 +86,7 @@ test('the last login is not written by a replica that first sees the write of an
   expect(patches()).toHaveLength(0);
 });
 
-test('the last login is written when the replica stops, if not before', async () => {
+test('the last login is written at the latest when the replica stops', async () => {
   note();
   await lastLogins.stop();
   expect(patches()).toHaveLength(1);

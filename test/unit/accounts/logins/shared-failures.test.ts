@@ -118,7 +118,7 @@ describe('failed logins on one replica', () => {
     expect(await tries([await replica(), await replica(), await replica()])).toBe(alone);
   });
 
-  test('failed logins on one replica are known to a replica that starts later, and are kept after the first replica stops', async () => {
+  test('failed logins on one replica are known to replicas that start later, even after the first replica stops', async () => {
     const one = await replica();
     fail(one, limit.maxTries);
     await one.shared.stop();
@@ -177,7 +177,7 @@ describe('failed logins are reset on every replica', () => {
     }
   });
 
-  test('failed logins are reset on every replica when the user is unlocked, before the failures of other users are shared', async () => {
+  test('failed logins are reset on every replica when the user is unlocked, before other failures are shared', async () => {
     const [one, other] = await pair();
     fail(one, 5);
     fail(other, 5);
@@ -215,7 +215,7 @@ const expectFamiliar = ({ limiter }: Replica): void => {
 
 describe('the address of a login', () => {
   // evidence: familiar-address-shared
-  test('the address of a login is known to every replica, even to those that start after all replicas have stopped', async () => {
+  test('the address of a login is known to every replica, even after all replicas were restarted', async () => {
     const [one, other] = await pair();
     one.limiter.succeeded(attempt());
     guess(other);
@@ -282,7 +282,7 @@ describe('the address of a login', () => {
     expect(Object.keys(familiar())).toHaveLength(2);
   });
 
-  test('the time of the address of a login cannot be in the future', async () => {
+  test('the address of a login is never stored with a time in the future', async () => {
     const one = await replica();
     const at = new Date(clock.now() + 365 * day).toISOString();
     const key = `mark of p:${JSON.stringify(['alice', '10.0.0.1'])}`;
@@ -392,7 +392,7 @@ describe.each([
   ['a login', (one: Replica) => one.limiter.succeeded(attempt())],
 ])('a write of %s', (_, log) => {
   test.each([0, 403, 500])(
-    'a write to the login tables that kube-apiserver rejects with %i creates no object',
+    'a write to the login tables that fails with the status %i creates no object',
     async (code) => {
       const one = await replica();
       one.client.before = ({ method }) => {

@@ -31,7 +31,7 @@ function stored(): { readonly password: string; readonly passwordHash: string } 
   return { password: read('password'), passwordHash: read('passwordHash') };
 }
 
-test('a password of 20 unambiguous characters is generated for a user who refers to the admin Secret, and is not in the log', async () => {
+test('an admin password of 20 unambiguous characters is generated if a user refers to the admin Secret, and is not logged', async () => {
   const lines = await ensure(other, admin);
   const { password, passwordHash } = stored();
   expect(password).toMatch(/^[A-HJ-NP-Za-km-np-z2-9]{20}$/);

@@ -31,7 +31,7 @@ describe('the hash functions', () => {
   });
 
   test.each(['bcrypt:4', 'bcrypt:5', 'argon2id:256:2:1', 'argon2id:1024:1:4', preferred])(
-    'a new hash with the parameters %s names them and matches only its password',
+    'a new hash with the parameters %s contains the parameters and matches only its password',
     async (parameters) => {
       const [one, two] = [
         await nativeHashFunctions.hash('pässword', parameters),
@@ -128,7 +128,7 @@ describe('verifying a password', () => {
     expect(hashes.tried).toEqual(['']);
   });
 
-  test('verifying a password works before any parameters are prepared', async () => {
+  test('verifying a password succeeds before any hash parameters are prepared', async () => {
     const hashes = new CountingHashes();
     const passwords = new Passwords(hashes);
     expect(await passwords.verify(undefined, 'x')).toBe(false);

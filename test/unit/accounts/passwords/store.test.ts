@@ -191,7 +191,7 @@ describe('a password write that fails', () => {
     },
   );
 
-  test('a password write that fails is rethrown if the error is not one of the cluster', async () => {
+  test('an error of a password write that does not come from the cluster is rethrown', async () => {
     await accounts.putUser('bob');
     const failure = new Error('a bug');
     failing('PATCH', failure);

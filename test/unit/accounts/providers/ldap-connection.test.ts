@@ -41,7 +41,7 @@ test.each([
   [new InvalidCredentialsError(), 'invalidCredentials (49)'],
   [new NoSuchObjectError(), 'noSuchObject (32)'],
   [new Error('connect ECONNREFUSED'), undefined],
-])('the error message of an LDAP error contains the name of its result code: %s', (error, name) => {
+])('the error message of an LDAP error contains the name of its result code: %p', (error, name) => {
   expect(resultOf(error)).toBe(name);
 });
 
@@ -82,7 +82,7 @@ describe('a connection to an LDAP server', () => {
       ],
     ],
   ])(
-    'a connection to the LDAP server at %s://%s has the expected security with startTLS %s',
+    'a connection to the LDAP server at %s://%s uses TLS as configured, with startTLS: %s',
     async (scheme, host, startTLS, security) => {
       const port = await server.listen(certificate, scheme === 'ldaps');
       await bind({ url: `${scheme}://${host}:${port}`, startTLS });
@@ -200,7 +200,7 @@ describe('a connection to an LDAP server', () => {
     },
   );
 
-  test('a connection to an LDAP server that is lost is not reopened, since it could be without TLS', async () => {
+  test('a lost connection to an LDAP server is not reopened, since the new one might not use TLS', async () => {
     const port = await server.listen(certificate, true);
     server.fault = () => 'close';
     const connection = await open({ url: `ldaps://127.0.0.1:${port}` });

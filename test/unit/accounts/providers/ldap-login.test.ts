@@ -239,7 +239,7 @@ describe('the session of an LDAP login', () => {
     expect((await made.token(refreshWith(second.json()['refresh_token']))).status).toBe(400);
   });
 
-  test('the session of an LDAP login continues when a local password is set, which the user needs for later logins', async () => {
+  test('the session of an LDAP login continues when a local password is set', async () => {
     const made = await lab();
     const groups = await begin(made);
     const { spec } = made.cluster.get(usersPath, 'erin') as { spec?: object };
@@ -254,7 +254,7 @@ const linked = { identities: [{ provider: 'corp', subject: '1' }] };
 
 describe('a user with a local password', () => {
   test.each(['alice', 'Alice', 'ALICE', 'alice@example.org', 'bob'])(
-    'a user with a local password is never looked up at LDAP providers, and the password is not sent to them: %s',
+    'a user with a local password is never looked up at LDAP providers: %s',
     async (name) => {
       const made = await lab();
       made.configure({
@@ -296,7 +296,7 @@ describe('the audit event of a failed login', () => {
     expect(outcomeOf(made)).toBe(outcome);
   });
 
-  test('the audit event of a failed login has the outcome Unavailable while a provider does not respond, unless the user has a local password', async () => {
+  test('a failed login without a local password has the outcome Unavailable in its audit event while a provider does not respond', async () => {
     const made = await lab();
     await made.putUser('erin', linked, false);
     made.ldap.isDown = true;
@@ -315,7 +315,7 @@ test('an LDAP login looks up a name of 256 characters but not a longer one', asy
   expect(made.ldap.lookedUp.filter((one) => one.includes('nn'))).toEqual([`ldaps://corp.example ${'n'.repeat(256)}`]);
 });
 
-test('an LDAP login whose username at the provider begins with "system:" is rejected with this reason', async () => {
+test('an LDAP login whose username at the provider begins with "system:" is rejected as a name that cannot be accepted', async () => {
   const made = await lab();
   made.ldap.entries.set('erin', { subject: '1', username: 'system:erin' });
   const response = await as(made, 'erin');
@@ -452,7 +452,7 @@ describe('failed LDAP logins', () => {
   );
 
   // evidence: ldap-silent-provider
-  test('failed LDAP logins wait for an unresponsive provider for every name, but the right password of a local user does not', async () => {
+  test('failed LDAP logins wait for an unresponsive provider for every name, while logins with a local password do not', async () => {
     const made = await lab();
     const names = ['alice', 'erin', 'nobody'];
     const all = Promise.withResolvers<void>();

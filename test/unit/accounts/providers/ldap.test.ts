@@ -96,7 +96,7 @@ test('an LDAP login binds as the service account, searches, binds as the entry, 
   expect(found).toEqual(['7']);
 });
 
-test('an LDAP login without groupSearch returns no groups, and without bindDN it searches anonymously', async () => {
+test('an LDAP login without groupSearch returns no groups, and one without bindDN searches anonymously', async () => {
   await expect(attemptLogin({ bindPassword: undefined }, { bindDN: undefined })).resolves.toMatchObject({ groups: [] });
   expect(server.requests.filter(({ operation }) => operation === 'bind')).toEqual([
     { operation: 'bind', dn: '', password: '' },
@@ -272,7 +272,7 @@ describe('an LDAP bind', () => {
   );
 
   test.each([busy, 'close'] as const)(
-    'the failure %s of a bind as bindDN does not mean rejected credentials',
+    'the error "%s" of a bind as bindDN does not mean rejected credentials',
     async (fault) => {
       server.fault = (request) => (isBindOf(service.dn)(request) ? fault : undefined);
       const error: unknown = await attemptLogin().catch((reason: unknown) => reason);

@@ -117,9 +117,9 @@ describe('a User that a first login creates', () => {
   });
 
   test.each<[string, () => unknown]>([
-    ['is not seen in time', () => ({ metadata: { name: 'erin', uid: 'unseen' } })],
+    ['does not appear in the watch in time', () => ({ metadata: { name: 'erin', uid: 'unseen' } })],
     [
-      'is not seen in time, but another one with the same identity is',
+      'does not appear in the watch in time, although another one with the same identity does',
       () => {
         put('second', { identities: [identity] });
         return { metadata: { name: 'erin', uid: 'unseen' } };

@@ -43,7 +43,7 @@ describe('failed logins by e-mail address and by username', () => {
     }
   });
 
-  test('failed logins by e-mail address and by username look the same whether the address belongs to the user, another user or nobody', async () => {
+  test('failed logins by e-mail address and by username look the same, whether or not a user has the address', async () => {
     const guess = fc.record({
       isEmail: fc.boolean(),
       isUpper: fc.boolean(),
@@ -165,7 +165,7 @@ describe('failed logins by names of one LDAP entry', () => {
     ['erin', 'erin miller'],
     ['erin@example.org', 'miller@example.org'],
   ])(
-    'failed logins by names of one LDAP entry count for the account, so that other spellings allow no more guesses: %s and %s',
+    'failed logins by names of one LDAP entry count for the account, whatever the spelling: %s and %s',
     async (first, next) => {
       const made = await lab();
       for (let time = 0; time < 3; time += 1) expect(await statusOf(made, first)).toBe(400);

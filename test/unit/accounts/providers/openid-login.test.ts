@@ -92,7 +92,7 @@ describe('the redirect of a browser to an OpenID provider', () => {
   });
 
   test.each(['http://127.0.0.1/authorization', 'javascript:alert(1)', undefined])(
-    'the redirect of a browser to an OpenID provider never leads to the endpoint %s',
+    'a browser is not redirected to an OpenID provider with the authorization endpoint %s',
     async (endpoint) => {
       server.metadata = { authorization_endpoint: endpoint };
       await expect(leave()).rejects.toMatchObject({ code: 503 });
@@ -101,7 +101,7 @@ describe('the redirect of a browser to an OpenID provider', () => {
   );
 });
 
-describe.each(['directory', 'nowhere'])('the name %s', (name) => {
+describe.each(['directory', 'nowhere'])('the unknown provider %s', (name) => {
   const unknown = { error: 'invalid_request', code: 404 };
 
   test('an unknown OpenID provider is rejected when a browser is redirected to it and when the browser returns', async () => {
@@ -322,7 +322,7 @@ describe('the discovery of an OpenID provider', () => {
     expect(count()).toBe(2);
   });
 
-  test('the discovery of an OpenID provider that fails leaves the earlier result in use, and each login repeats the discovery', async () => {
+  test('the discovery of an OpenID provider that fails leaves the earlier result in use, and is repeated by each login', async () => {
     await leave();
     await clock.advance(hour);
     fail(discovery);

@@ -103,7 +103,7 @@ describe('a list of /kapis', () => {
     ['fieldSelector=status.conditions.1.type=DiskPressure', 'delta'],
     ['fieldSelector=status.conditions=', 'alpha gamma delta beta'],
     ['name=a&status=running&limit=1', 'alpha'],
-  ])('a list of /kapis returns the expected items for ?%s', async (query, expected) => {
+  ])('a list of /kapis for ?%s contains the items "%s"', async (query, expected) => {
     expect((await names(query)).join(' ')).toBe(expected);
   });
 

@@ -118,7 +118,7 @@ test.each([
   [1_800_000_000.5, 1_800_000_000_500],
   ['1800000000', undefined],
   [undefined, undefined],
-])('a reviewed token with the claim exp of %j expires at %j', (exp, expected) => {
+])('the expiry of a reviewed token with the claim exp %j is %j', (exp, expected) => {
   expect(expiryOf(craftJWT({ alg: 'RS256' }, { exp }))).toBe(expected);
 });
 

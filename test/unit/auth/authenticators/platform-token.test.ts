@@ -157,7 +157,7 @@ test('a token that names this issuer but has a wrong signature is rejected with 
 });
 
 test.each([['opaque'], [craftJWT({ alg: 'ES256' }, { iss: 'https://another.example' })], ['']])(
-  'a token of another issuer is passed on to other authenticators: %s',
+  'a token that this server did not issue is left to the other authenticators: %j',
   async (token) => {
     const { authenticate } = await logIn();
     expect(await authenticate(token)).toBeUndefined();

@@ -49,7 +49,7 @@ describe('the request-header configuration', () => {
       () => ({ 'client-ca-file': clientCA }),
       /has no requestheader-client-ca-file/,
     ],
-  ])('the request-header configuration is rejected if clients could forge the headers: %s', (_, given, reason) => {
+  ])('in the request-header configuration, %s', (_, given, reason) => {
     expect(readRequestHeaderConfig(given()).refused ?? '').toMatch(reason ?? /^$/);
   });
 });

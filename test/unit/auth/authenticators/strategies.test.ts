@@ -82,7 +82,7 @@ describe('a bearer token', () => {
   );
 
   test.each([[undefined], ['Basic b25lOm9uZQ=='], ['Bearer'], ['Bearer\tone'], ['BearerX one'], ['']])(
-    'a request with the Authorization header %j, which has no bearer token, is anonymous',
+    'a request without a bearer token is anonymous; its Authorization header is %j',
     async (text) => {
       expect(await authenticate(request(text), from)).toBeUndefined();
     },

@@ -10,23 +10,24 @@ const request = (headers: Handshake['headers'] = {}, more: Partial<Handshake> = 
   ...more,
 });
 
-test.each<[string, Handshake, boolean]>([
-  ['of most browsers', request(), true],
-  ['of Firefox', request({ connection: 'keep-alive, Upgrade' }), true],
-  ['with further protocols', request({ upgrade: 'h2c , WebSocket', connection: 'UPGRADE,http2-settings' }), true],
-  ['for another protocol', request({ upgrade: 'SPDY/3.1' }), false],
-  ['for no protocol', request({ upgrade: undefined }), false],
-  ['that does not name Upgrade in Connection', request({ connection: 'keep-alive' }), false],
-  ['without Connection', request({ connection: undefined }), false],
-  ['by POST', request({}, { method: 'POST' }), false],
-  ['over HTTP/1.0', request({}, { httpVersion: '1.0' }), false],
-  ['over HTTP/2', request({}, { httpVersion: '2.0' }), false],
-])(
-  'a request %s is recognized either as a WebSocket handshake or as a plain request (row %#)',
-  (_, handshake, expected) => {
-    expect(isWebSocketRequest(handshake)).toBe(expected);
-  },
-);
+test.each<[string, string, Handshake]>([
+  ['of most browsers', 'a WebSocket handshake', request()],
+  ['of Firefox', 'a WebSocket handshake', request({ connection: 'keep-alive, Upgrade' })],
+  [
+    'with further protocols',
+    'a WebSocket handshake',
+    request({ upgrade: 'h2c , WebSocket', connection: 'UPGRADE,http2-settings' }),
+  ],
+  ['for another protocol', 'a plain request', request({ upgrade: 'SPDY/3.1' })],
+  ['for no protocol', 'a plain request', request({ upgrade: undefined })],
+  ['that does not name Upgrade in Connection', 'a plain request', request({ connection: 'keep-alive' })],
+  ['without Connection', 'a plain request', request({ connection: undefined })],
+  ['by POST', 'a plain request', request({}, { method: 'POST' })],
+  ['over HTTP/1.0', 'a plain request', request({}, { httpVersion: '1.0' })],
+  ['over HTTP/2', 'a plain request', request({}, { httpVersion: '2.0' })],
+])('a request %s is treated as %s', (_, outcome, handshake) => {
+  expect(isWebSocketRequest(handshake)).toBe(outcome === 'a WebSocket handshake');
+});
 
 const protocol = (token: string): string =>
   `base64url.bearer.authorization.k8s.io.${Buffer.from(token).toString('base64url')}`;

@@ -102,12 +102,12 @@ describe('the access review names the request', () => {
 
 test.each([
   ['allows', { allowed: true, reason: 'a role' }, { allowed: true, reason: 'a role' }],
-  ['does not allow', { allowed: false }, { allowed: false, reason: '' }],
-  ['allows and denies', { allowed: true, denied: true, reason: 'no' }, { allowed: false, reason: 'no' }],
-  ['cannot evaluate', { allowed: false, evaluationError: 'oops' }, { allowed: false, reason: '' }],
-  ['allows with a value that is not a boolean', { allowed: 'true' }, { allowed: false, reason: '' }],
-  ['has no status', undefined, { allowed: false, reason: '' }],
-])('an access review that %s is turned into the expected decision', async (_, status, decision) => {
+  ['does not allow', { allowed: false, reason: '' }, { allowed: false }],
+  ['allows and denies', { allowed: false, reason: 'no' }, { allowed: true, denied: true, reason: 'no' }],
+  ['cannot evaluate', { allowed: false, reason: '' }, { allowed: false, evaluationError: 'oops' }],
+  ['allows with a value that is not a boolean', { allowed: false, reason: '' }, { allowed: 'true' }],
+  ['has no status', { allowed: false, reason: '' }, undefined],
+])('an access review that %s results in the decision %j', async (_, decision, status) => {
   const { authorizer } = lab(() => status);
   expect(await authorizer.authorize(alice, listNodes)).toEqual(decision);
 });
@@ -144,7 +144,7 @@ describe('an authorization decision', () => {
   });
 
   test.each([[true], [false]])(
-    'an authorization decision is cached for ten seconds, whether the request is allowed or not: %j',
+    'an authorization decision is cached for ten seconds, with allowed=%j',
     async (allowed) => {
       const { authorizer, reviews } = lab(() => ({ allowed }));
       await authorizer.authorize(alice, listNodes);
@@ -224,7 +224,7 @@ describe('an authorization decision', () => {
   });
 });
 
-test('an authorization decision is cached in the same space, however long the request attributes are', async () => {
+test('an authorization decision takes the same cache space, however long the request attributes are', async () => {
   const { authorizer } = lab();
   const kept = jest.spyOn(LRUCache.prototype, 'set');
   const attributeSets: Attributes[] = [listNodes, { verb: 'get', path: `/${'x'.repeat(8_000)}` }];

@@ -66,7 +66,7 @@ describe('a device authorization response', () => {
     [0, 5],
     [1e-9, 1],
     [1e20, 60],
-  ])('a device authorization response with the interval %j s is polled every %d s', (interval, expected) => {
+  ])('a device authorization response with the interval %j is polled every %d s', (interval, expected) => {
     expect(deviceOf({ ...deviceResponse, interval })?.interval).toBe(expected);
   });
 
@@ -75,17 +75,17 @@ describe('a device authorization response', () => {
     ['x', 600],
     [-1, 600],
     [1e20, 3_600],
-  ])('a device authorization response with the lifetime %j s is valid for %d s', (expires_in, expected) => {
+  ])('a device authorization response with the lifetime %j is valid for %d s', (expires_in, expected) => {
     expect(deviceOf({ ...deviceResponse, expires_in })?.life).toBe(expected);
   });
 
   test.each<[string, object]>([
-    ['device code', { device_code: undefined }],
-    ['user code', { user_code: 5 }],
-    ['address', { verification_uri: undefined, verification_uri_complete: undefined }],
-    ['web address but a file URL', { verification_uri_complete: 'file:///etc/passwd' }],
-    ['web address but an escape sequence', { verification_uri_complete: '\u001B[31mhttps://a.example/' }],
-  ])('a device authorization response without %s is rejected', (_, fields) => {
+    ['no device code', { device_code: undefined }],
+    ['a number as the user code', { user_code: 5 }],
+    ['no address', { verification_uri: undefined, verification_uri_complete: undefined }],
+    ['a file URL as the address', { verification_uri_complete: 'file:///etc/passwd' }],
+    ['an escape sequence in the address', { verification_uri_complete: '\u001B[31mhttps://a.example/' }],
+  ])('a device authorization response with %s is rejected', (_, fields) => {
     expect(deviceOf({ ...deviceResponse, ...fields })).toBeUndefined();
   });
 });

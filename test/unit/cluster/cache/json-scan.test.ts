@@ -42,7 +42,7 @@ describe('scanning JSON', () => {
     );
   });
 
-  test('scanning JSON finds the value of any key, from any position on', () => {
+  test('scanning JSON finds the value of any key, starting at any position', () => {
     const keys = fc.oneof(fc.string(), fc.constantFrom('a', 'ab', '<', '<a>', 'ä', '"', '\\'));
     fc.assert(
       fc.property(fc.dictionary(keys, fc.jsonValue()), keys, (object, absent) => {

@@ -131,7 +131,7 @@ describe('the object cache of a resource', () => {
     expect(changesAfter(store, 9)).toBeUndefined();
   });
 
-  test('the object cache of a resource gives each deletion found by a list its own revision, so that watches can continue after each', () => {
+  test('the object cache of a resource assigns each deletion found by a list its own revision', () => {
     const store = new Store<null>();
     store.replace(
       ['a', 'b', 'c', 'd', 'again'].map((name, index) => stored(name, index + 1)),

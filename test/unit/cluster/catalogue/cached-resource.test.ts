@@ -70,7 +70,7 @@ describe('a cached resource', () => {
     expect(await isKept(confirming)).toBe(true);
   });
 
-  test('a cached resource waits exactly until a change that the cluster already has arrives', async () => {
+  test('a cached resource waits exactly until it has received a change that the cluster already has', async () => {
     await sync();
     const confirming = nodes.confirm(never);
     await cluster.last.respond(200, list('11'));

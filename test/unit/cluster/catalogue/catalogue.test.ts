@@ -128,7 +128,7 @@ const added = (name: string, size: number, version: number): object => ({
 });
 
 describe('a resource name', () => {
-  test('a resource name resolves as the cluster resolves it', async () => {
+  test('a resource name resolves to the same resource as in the cluster', async () => {
     const { definition } = await catalogue.find('deployments', never);
     expect(definition).toMatchObject({
       kind: 'deployment',
@@ -252,7 +252,7 @@ describe('the cache of a resource', () => {
   });
 
   test.each([403, 404, 405])(
-    'the cache of a resource is not available when kube-apiserver rejects it with %i',
+    'the cache of a resource is not available when kube-apiserver rejects the list with %i',
     async (code) => {
       const { use: used, upstream } = await started('pods');
       const waiting = refusal(used);
@@ -292,7 +292,7 @@ describe('the cache of a resource', () => {
     expect(used.resource.ended?.aborted).toBe(false);
   });
 
-  test('the cache of a resource survives when kube-apiserver accepts the watch before the review ends, and restarts within a minute', async () => {
+  test('the cache of a resource survives when kube-apiserver accepts the watch during the review and restarts within a minute', async () => {
     const used = await refusedAtStart();
     await clock.advance(1_000);
     const upstream = cluster.last;

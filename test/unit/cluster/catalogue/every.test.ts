@@ -362,7 +362,7 @@ describe('the filter of pods by Service', () => {
     };
   });
 
-  test('the filter of pods by Service works in one namespace and in all namespaces, with the Service of each namespace', async () => {
+  test('the filter of pods by Service selects pods in one namespace and in all namespaces, by the Service of each namespace', async () => {
     expect(await listing('serviceName=web', 'namespaces/a/pods')).toEqual(['a/front']);
     expect(await listing('serviceName=web')).toEqual(['a/front', 'b/other']);
     expect(await listing('serviceName=web&namespace=b')).toEqual(['b/other']);
@@ -528,7 +528,7 @@ describe('an uncached resource', () => {
     }
   });
 
-  test('an uncached resource may lack a resourceVersion', async () => {
+  test('an uncached resource whose objects have no resourceVersion can be listed', async () => {
     const bare = object('ComponentStatus', '', 'etcd', { metadata: { resourceVersion: undefined } });
     cluster.objects['/api/v1/componentstatuses'] = [bare];
     expect((await get(routes, `${base}/componentstatuses?name=etc`)).body).toMatchObject({
@@ -559,7 +559,7 @@ describe('an uncached resource', () => {
       expect(await refused(routes, `${base}/${path}`)).toMatchObject({ code: 503, headers: { 'Retry-After': '1' } });
   });
 
-  test('a read of an uncached resource has a size limit', async () => {
+  test('a read of an uncached resource that exceeds the size limit gets 503', async () => {
     maxBytes = 1_000;
     expect(await refused(routes, `${base}/secrets`)).toMatchObject({
       code: 503,
@@ -866,7 +866,7 @@ describe('the platform components', () => {
   });
 
   test.each(['components', 'components/server', 'componenthealth'])(
-    'the platform components are returned at %s as described',
+    'the platform components at %s match the API description',
     async (path) => {
       const described = routes.find((route) => route.path === `${base}/${path.replace('server', ':name')}`);
       const schema = described?.responses?.[200]?.content?.['application/json'];

@@ -29,7 +29,7 @@ test('the lists of one user use at most a quarter of cache.maxBytes', () => {
   memory.share('alice', 'secrets').hold(10 * mebibyte);
 });
 
-test('a list that exceeds the memory share of its user is rejected with this reason', () => {
+test('a list that exceeds the memory share of its user is rejected, and the error gives the reason', () => {
   expect(() => memory.share('alice', 'secrets').hold(10 * mebibyte + 1)).toThrow(
     expect.objectContaining({
       code: 503,

@@ -134,7 +134,7 @@ contexts:
     expect(await fileAccess(kubeconfig({ user })).headers()).toEqual({ Authorization: `Bearer ${token}` });
   });
 
-  test('a kubeconfig with an authentication method that is no longer supported is rejected with this reason', async () => {
+  test('a kubeconfig with an authentication method that is no longer supported is rejected, and the error gives the reason', async () => {
     const user = { 'auth-provider': { name: 'gcp', config: {} } };
     await expect(fileAccess(kubeconfig({ user })).headers()).rejects.toThrow(
       'the user "me" of the kubeconfig has the auth-provider "gcp"',

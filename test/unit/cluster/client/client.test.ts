@@ -165,7 +165,7 @@ test('a credential that was renewed in the meantime is read again exactly once',
   }
 });
 
-test("the server's identity is read once per reading of the credential, and again after a failure", async () => {
+test("the server's identity is read once each time the credential is read, and again after a failure", async () => {
   const kube = new FakeKubeApiserver();
   const names = ['first', '', 'second'];
   kube.serve = (_, res) => {

@@ -51,12 +51,12 @@ test('an OpenAPI path contains its parameters in braces', () => {
 });
 
 test.each([
-  [route(`${iam}/users`), 'iam'],
-  [route('/oauth/token'), 'oauth'],
-  [route('/oauth/login', { responses: { 200: { description: 'A page', content: { 'text/html': text } } } }), 'pages'],
-  [route(`${logging}/:version/x`, { removed: true }), 'removed'],
-  [route('/livez'), 'server'],
-])('an operation has the tag of its area (row %#)', (one, tag) => {
+  ['iam', route(`${iam}/users`)],
+  ['oauth', route('/oauth/token')],
+  ['pages', route('/oauth/login', { responses: { 200: { description: 'A page', content: { 'text/html': text } } } })],
+  ['removed', route(`${logging}/:version/x`, { removed: true })],
+  ['server', route('/livez')],
+])('an operation has the tag "%s" of its area', (tag, one) => {
   expect(tagOf(one).name).toBe(tag);
 });
 

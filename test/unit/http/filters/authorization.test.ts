@@ -48,21 +48,21 @@ async function start(
 const both = ['get', 'create'];
 
 test.each<[string, string, readonly string[] | Error, readonly string[], string | undefined]>([
-  ['a WebSocket exec without create', 'exec', both, ['get'], 'cannot create resource "pods/exec"'],
-  ['a WebSocket attach without create', 'attach', both, ['get'], 'cannot create resource "pods/attach"'],
+  ['a WebSocket exec without create is rejected', 'exec', both, ['get'], 'cannot create resource "pods/exec"'],
+  ['a WebSocket attach without create is rejected', 'attach', both, ['get'], 'cannot create resource "pods/attach"'],
   [
-    'a WebSocket port-forward without create',
+    'a WebSocket port-forward without create is rejected',
     'portforward',
     both,
     ['get'],
     'cannot create resource "pods/portforward"',
   ],
-  ['a WebSocket exec without get', 'exec', both, ['create'], 'cannot get resource "pods/exec"'],
-  ['a WebSocket exec with both rights', 'exec', both, both, undefined],
-  ['a WebSocket exec that never required create', 'exec', ['get'], ['get'], undefined],
-  ['a log without create', 'log', both, ['get'], undefined],
-  ['a proxied path without create', 'proxy', both, ['get'], undefined],
-])('the recheck of %s gives the expected decision', async (_, subresource, atFirst, later, missing) => {
+  ['a WebSocket exec without get is rejected', 'exec', both, ['create'], 'cannot get resource "pods/exec"'],
+  ['a WebSocket exec with both rights is allowed', 'exec', both, both, undefined],
+  ['a WebSocket exec that never required create is allowed', 'exec', ['get'], ['get'], undefined],
+  ['a log without create is allowed', 'log', both, ['get'], undefined],
+  ['a proxied path without create is allowed', 'proxy', both, ['get'], undefined],
+])('the recheck of %s', async (_, subresource, atFirst, later, missing) => {
   const recheck = await start(`${pod}/${subresource}`, atFirst);
   const refusal = await recheck(later).catch((error: unknown) => (error as Error).message);
   expect(/cannot \w+ resource "\S+"/.exec(refusal ?? '')?.[0]).toBe(missing);
@@ -120,7 +120,7 @@ test.each([429, 503])(
   },
 );
 
-test('the recheck of an exec that started after create was granted requires it, even if a denial is still cached', async () => {
+test('the recheck of an exec that started after create was granted requires create, even if a denial is still cached', async () => {
   let verbs = ['get'];
   let now = 0;
   const cluster = new MemoryCluster();

@@ -38,7 +38,7 @@ const busy = { status: 429, headers: { 'retry-after': '1' } };
 const watch = `${resourcePath}?watch=true`;
 
 describe('concurrent requests up to the limit', () => {
-  test('concurrent requests up to the limit are served, and the next one gets 429 until one of them has ended', async () => {
+  test('the request after the last free slot gets 429 until one of the concurrent requests has ended', async () => {
     const { open, refused } = lab({ maxInFlight: 2 });
     const [one, two] = [await open('/metrics', as('alice')), await open('/metrics', as('bob'))];
     const response = await refused('/metrics', as('carol'));
@@ -55,7 +55,7 @@ describe('concurrent requests up to the limit', () => {
     expect([(await two.response).status, (await three.response).status]).toEqual([200, 200]);
   });
 
-  test('concurrent requests up to the limit do not include watches and probes, which require no slots', async () => {
+  test('watches and probes require no slots, even when concurrent requests have reached the limit', async () => {
     const { open } = lab({ maxInFlight: 1, maxInFlightPerUser: 1 });
     const all = [
       await open(watch, as('alice')),

@@ -122,20 +122,20 @@ describe('an invalid or unknown path', () => {
 });
 
 test.each([
-  ['/api/v1/pods?watch=true', true],
-  ['/api/v1/watch/pods', true],
-  ['/kapis/g/v1/nodes/n?watch=true', true],
-  ['/api/v1/namespaces/n/pods/p/log', true],
-  ['/api/v1/namespaces/n/pods/p/exec', true],
-  ['/api/v1/namespaces/n/pods/p/attach', true],
-  ['/api/v1/namespaces/n/pods/p/portforward', true],
-  ['/api/v1/namespaces/n/services/s/proxy/a', true],
-  ['/api/v1/namespaces/n/pods/p?watch=true', false],
-  ['/api/v1/namespaces/n/pods/log', false],
-  ['/kapis/g/v1/users/u/log', false],
-  ['/version?watch=true', false],
-])('a request for %s is long-running: %s', (url, expected) => {
-  expect(parse('GET', url).isLongRunning).toBe(expected);
+  ['long-running', '/api/v1/pods?watch=true'],
+  ['long-running', '/api/v1/watch/pods'],
+  ['long-running', '/kapis/g/v1/nodes/n?watch=true'],
+  ['long-running', '/api/v1/namespaces/n/pods/p/log'],
+  ['long-running', '/api/v1/namespaces/n/pods/p/exec'],
+  ['long-running', '/api/v1/namespaces/n/pods/p/attach'],
+  ['long-running', '/api/v1/namespaces/n/pods/p/portforward'],
+  ['long-running', '/api/v1/namespaces/n/services/s/proxy/a'],
+  ['not long-running', '/api/v1/namespaces/n/pods/p?watch=true'],
+  ['not long-running', '/api/v1/namespaces/n/pods/log'],
+  ['not long-running', '/kapis/g/v1/users/u/log'],
+  ['not long-running', '/version?watch=true'],
+])('a request is %s: %s', (outcome, url) => {
+  expect(parse('GET', url).isLongRunning).toBe(outcome === 'long-running');
 });
 
 test.each([

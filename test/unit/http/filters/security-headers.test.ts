@@ -19,7 +19,7 @@ describe('a page of a configured origin', () => {
     expect(headers).not.toHaveProperty('access-control-allow-credentials');
   });
 
-  test('a page of a configured origin gets a preflight response with what is allowed, without an identity', async () => {
+  test('a preflight request for a page of a configured origin gets the allowed methods and headers without authentication', async () => {
     const { status, headers, text } = await from(known, 'OPTIONS', preflight);
     expect([status, text]).toEqual([204, '']);
     expect(headers['access-control-allow-headers']).toContain('Authorization');

@@ -15,7 +15,7 @@ async function policy(gateway: Readonly<Record<string, unknown>>, host: string, 
 // evidence: strict-transport-security
 describe('Strict-Transport-Security', () => {
   test.each(['platform.example', 'Platform.Example', 'platform.example:443', 'platform.example:6443'])(
-    'Strict-Transport-Security is sent over TLS to the host of externalURL, such as %s',
+    'Strict-Transport-Security is sent over TLS to the host of externalURL: %s',
     async (host) => {
       expect(await policy(year, host)).toBe('max-age=31536000');
     },
@@ -28,7 +28,7 @@ describe('Strict-Transport-Security', () => {
     'a.platform.example',
     'platform.example.evil.example',
     'a b',
-  ])('Strict-Transport-Security is not sent to another host, such as %s', async (host) => {
+  ])('Strict-Transport-Security is not sent to another host: %s', async (host) => {
     expect(await policy(year, host)).toBeUndefined();
   });
 

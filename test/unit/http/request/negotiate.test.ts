@@ -17,7 +17,7 @@ describe('the Accept header', () => {
   });
 
   test.each([undefined, '', '  ', '*/*', 'application/*', 'APPLICATION/JSON', 'application/json;charset=utf-8'])(
-    'the Accept header %j accepts JSON',
+    'a request with the Accept header %j accepts JSON',
     (header) => {
       expect(negotiate(header, ['application/json'], (type) => type)).toBe('application/json');
     },
@@ -27,7 +27,7 @@ describe('the Accept header', () => {
     expect(parseAccept('a/b;q=0.1,'.repeat(10_000))).toHaveLength(100);
   });
 
-  test('the Accept header is limited to 20 parameters in a clause', () => {
+  test('a clause of the Accept header is limited to 20 parameters', () => {
     const names = Array.from({ length: 10_000 }, (_, index) => `p${index}=x`);
     expect(Object.keys(parseAccept(`a/b;${names.join(';')}`)[0]?.parameters ?? {})).toHaveLength(20);
   });
@@ -41,7 +41,7 @@ describe('the Accept header', () => {
     },
   );
 
-  test('the Accept header is served by its next clause when the first cannot be served', () => {
+  test('the next clause of the Accept header is used when the first cannot be served', () => {
     const chosen = negotiate(
       'application/json;as=Unknown,application/json;as=Table',
       ['application/json'],
@@ -52,16 +52,16 @@ describe('the Accept header', () => {
 });
 
 test.each([
-  [undefined, false],
-  ['', false],
-  ['gzip', true],
-  ['deflate, GZIP;q=0.5', true],
-  ['gzip;q=0', false],
-  ['gzip;q=0.0, *', false],
-  ['*', true],
-  ['br', false],
-])('the Accept-Encoding header %j accepts gzip: %s', (header, takes) => {
-  expect(acceptsGzip(header)).toBe(takes);
+  ['does not accept', undefined],
+  ['does not accept', ''],
+  ['accepts', 'gzip'],
+  ['accepts', 'deflate, GZIP;q=0.5'],
+  ['does not accept', 'gzip;q=0'],
+  ['does not accept', 'gzip;q=0.0, *'],
+  ['accepts', '*'],
+  ['does not accept', 'br'],
+])('an Accept-Encoding header %s gzip: %j', (outcome, header) => {
+  expect(acceptsGzip(header)).toBe(outcome === 'accepts');
 });
 
 test('the Accept-Encoding header is ignored after its first 100 codings and 20 parameters of a coding', () => {
@@ -77,13 +77,13 @@ test('the If-None-Match header is ignored after its first 100 entity tags', () =
 });
 
 test.each([
-  ['application/yaml', true],
-  ['application/YAML, application/json', true],
-  ['application/json, application/yaml', false],
-  ['application/json;q=0.5, application/yaml', true],
-  ['*/*, application/yaml', true],
-  ['application/yaml;as=Table', false],
-  ['application/yaml;as=Table, application/yaml', true],
-])('the Accept header %j prefers YAML: %s', (header, isPreferred) => {
-  expect(prefersYAML(header)).toBe(isPreferred);
+  ['prefers', 'application/yaml'],
+  ['prefers', 'application/YAML, application/json'],
+  ['does not prefer', 'application/json, application/yaml'],
+  ['prefers', 'application/json;q=0.5, application/yaml'],
+  ['prefers', '*/*, application/yaml'],
+  ['does not prefer', 'application/yaml;as=Table'],
+  ['prefers', 'application/yaml;as=Table, application/yaml'],
+])('an Accept header %s YAML: %j', (outcome, header) => {
+  expect(prefersYAML(header)).toBe(outcome === 'prefers');
 });

@@ -96,7 +96,7 @@ test('a StatusError that a schema throws keeps its message, with the name of the
   expect(() => own.parse(new URLSearchParams('selector=bug'))).toThrow(TypeError);
 });
 
-test('an error for a parameter that only other APIs have contains the hint for it', () => {
+test('the error for a parameter that only other APIs support contains a hint', () => {
   const own = queryParameters({ page: text.optional() }, { continue: 'use page' });
   expect(() => own.parse(new URLSearchParams('continue=a'))).toThrow('continue: use page');
   expect(() => own.parse(new URLSearchParams('constructor=a'))).toThrow('constructor: unknown parameter');

@@ -70,14 +70,15 @@ test('indenting yields after every few kilobytes, and stops when the client disc
 });
 
 test.each([
-  [undefined, 'kubectl/v1.36', false],
-  [undefined, 'curl/8', true],
-  [undefined, 'Mozilla/5.0 (X11)', true],
-  [undefined, undefined, false],
-  ['', 'curl/8', true],
-  ['0', 'curl/8', false],
-  ['true', 'kubectl', true],
-  ['1', 'kubectl', true],
-])('JSON for the parameter pretty=%s and the client %s is indented or not: %s', (pretty, userAgent, wants) => {
-  expect(wantsPretty(pretty, userAgent)).toBe(wants);
+  ['not indented', '', 'kubectl/v1.36'],
+  ['indented', '', 'curl/8'],
+  ['indented', '', 'Mozilla/5.0 (X11)'],
+  ['not indented', '', ''],
+  ['indented', 'pretty=', 'curl/8'],
+  ['not indented', 'pretty=0', 'curl/8'],
+  ['indented', 'pretty=true', 'kubectl'],
+  ['indented', 'pretty=1', 'kubectl'],
+])('JSON is %s for the query "%s" and the user agent "%s"', (outcome, query, userAgent) => {
+  const pretty = new URLSearchParams(query).get('pretty') ?? undefined;
+  expect(wantsPretty(pretty, userAgent === '' ? undefined : userAgent)).toBe(outcome === 'indented');
 });

@@ -44,7 +44,7 @@ describe('an error on the API paths', () => {
     [new KubeError(404, { reason: 'NotFound', message: 'x' }), 404, 'NotFound', undefined],
     [new KubeError(418, { message: 'x' }), 418, 'BadRequest', undefined],
     [new KubeError(500, {}), 502, 'BadGateway', undefined],
-  ])('the error "%s" on the API paths is a Status', async (error, code, reason, details) => {
+  ])('the error %p on the API paths is a Status', async (error, code, reason, details) => {
     const response = await thrown(error);
     expect(response.status).toBe(code);
     expect(response.json()).toEqual({
@@ -78,7 +78,7 @@ describe('an error on the OAuth paths', () => {
     [new Error('a bug'), 500, 'server_error'],
     [new errors.OAuthError('invalid_grant', 'slower', { status: 429 }), 429, 'invalid_grant'],
     [new errors.OAuthError('temporarily_unavailable', 'later'), 503, 'temporarily_unavailable'],
-  ])('the error "%s" on the OAuth paths is an error of RFC 6749', async (error, status, code) => {
+  ])('the error %p on the OAuth paths is an error of RFC 6749', async (error, status, code) => {
     for (const path of ['/oauth/x', '/.well-known/x']) {
       const response = await thrown(error, path);
       expect(response.status).toBe(status);
@@ -103,7 +103,7 @@ describe('an unexpected error', () => {
     secret,
     { secret },
     Object.assign(new Error(secret), { status: 400 }),
-  ])('an unexpected error becomes 500 with only the audit ID of the log line: %s', async (error) => {
+  ])('an unexpected error becomes 500 with only the audit ID of the log line: %p', async (error) => {
     const response = await thrown(error);
     expect(response.status).toBe(500);
     expect(response.text).not.toMatch(/postgres|srv|\bat\b/);

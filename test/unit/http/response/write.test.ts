@@ -62,15 +62,18 @@ describe('a response', () => {
     expect(response.writableEnded).toBe(true);
   });
 
-  test.each([{}, { 'accept-encoding': 'gzip' }])('a response ends when its reader disconnects: %j', async (headers) => {
-    const response = new FakeResponse();
-    response.stalled = true;
-    const writing = write(request(headers), asResponse(response), { contentType: 'text/plain', body: large });
-    await settle();
-    response.destroy();
-    await writing;
-    expect(response.text.length).toBeLessThan(600_000);
-  });
+  test.each([{}, { 'accept-encoding': 'gzip' }])(
+    'a response ends when its reader disconnects, with the request headers %j',
+    async (headers) => {
+      const response = new FakeResponse();
+      response.stalled = true;
+      const writing = write(request(headers), asResponse(response), { contentType: 'text/plain', body: large });
+      await settle();
+      response.destroy();
+      await writing;
+      expect(response.text.length).toBeLessThan(600_000);
+    },
+  );
 
   test('a large response is compressed for a client that accepts gzip', async () => {
     const response = new FakeResponse();

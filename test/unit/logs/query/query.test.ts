@@ -198,7 +198,7 @@ describe('an invalid log query', () => {
     });
   });
 
-  test('a log query is rejected for conflicts between parameters when each parameter is valid', () => {
+  test('a log query with conflicting parameters is rejected for the conflict only if each parameter is valid', () => {
     expect(Object.keys(problems('start_time=2&end_time=1&from=100000&size=x'))).toEqual(['size']);
     expect(Object.keys(problems('start_time=2&end_time=1&from=100000&size=1'))).toEqual(['start_time', 'from']);
   });

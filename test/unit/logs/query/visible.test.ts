@@ -32,14 +32,14 @@ async function codeOf(allowed: boolean, before: VisibleLogs): Promise<number> {
   return error === undefined ? 200 : error.code;
 }
 
-test.each<[string, VisibleLogs, boolean, number]>([
-  ['everything stays visible', undefined, true, 200],
-  ['no namespace stays visible', new Map(), false, 200],
-  ['everything was visible and nothing is any more', undefined, false, 403],
-  ['one namespace was visible and none is any more', new Map([['shop', 5]]), false, 403],
-  ['nothing was visible and everything is now', new Map(), true, 410],
-  ['one namespace was visible and all are now', new Map([['shop', 5]]), true, 410],
-])('assertSameVisible() leads to the expected status if %s', async (_what, before, allowed, code) => {
+test.each<[string, number, VisibleLogs, boolean]>([
+  ['everything stays visible', 200, undefined, true],
+  ['no namespace stays visible', 200, new Map(), false],
+  ['everything was visible and nothing is any more', 403, undefined, false],
+  ['one namespace was visible and none is any more', 403, new Map([['shop', 5]]), false],
+  ['nothing was visible and everything is now', 410, new Map(), true],
+  ['one namespace was visible and all are now', 410, new Map([['shop', 5]]), true],
+])('if %s, assertSameVisible() results in the status %d', async (_what, code, before, allowed) => {
   expect(await codeOf(allowed, before)).toBe(code);
 });
 

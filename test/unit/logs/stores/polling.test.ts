@@ -97,7 +97,7 @@ describe('a polled log store', () => {
     expect(await followed([...arrivals])).toEqual(['first', 'late']);
   });
 
-  test('a polled log store returns more records than fit on a page or than it remembers', async () => {
+  test('a polled log store returns all records even if they exceed a page or the number that is remembered', async () => {
     const many = Array.from({ length: 40 }, (_, i) => record(1_002 + Math.floor(i / 8), `r${i}`));
     const received = await followed([many, [], [], [], [], [], [], [], [], [], []]);
     expect(received.toSorted()).toEqual(many.map(({ log }) => log).toSorted());

@@ -331,7 +331,7 @@ describe('an authorization request', () => {
     [60, 60, 'code'],
     [60, 61, 'login'],
     [undefined, 3_600, 'code'],
-  ])('an authorization request with max_age=%s after %d seconds leads to the %s', async (maxAge, seconds, next) => {
+  ])('an authorization request with max_age %s after %d seconds leads to the %s', async (maxAge, seconds, next) => {
     const made = await lab();
     const browser = browserOf(made);
     await codeOf(browser);
@@ -406,15 +406,12 @@ describe('an authorization code', () => {
     ['no redirect_uri', { redirect_uri: undefined }, /redirect_uri/],
     ['no verifier', { code_verifier: undefined }, /code_verifier/],
     ['a short verifier', { code_verifier: 'x'.repeat(42) }, /43 to 128/],
-  ])(
-    'the redemption of an authorization code with %s is rejected with an error that names the problem',
-    async (_, fields, description) => {
-      const made = await lab();
-      const response = await made.token(exchange('x', fields));
-      expectRefused(response, 'invalid_request');
-      expect(response.json()['error_description']).toMatch(description);
-    },
-  );
+  ])('a token request with %s is rejected with an error that names the problem', async (_, fields, description) => {
+    const made = await lab();
+    const response = await made.token(exchange('x', fields));
+    expectRefused(response, 'invalid_request');
+    expect(response.json()['error_description']).toMatch(description);
+  });
 
   // evidence: code-expiry
   test('an authorization code expires after a minute, and when its user is disabled', async () => {
@@ -483,7 +480,7 @@ describe('an authorization code', () => {
     );
   });
 
-  test('an authorization code cannot be replaced by a refresh token, and the session of the refresh token continues', async () => {
+  test('a refresh token in place of an authorization code is rejected, and the session of the refresh token continues', async () => {
     const made = await lab();
     const tokens = (await made.token(exchange(await codeOf(browserOf(made))))).json();
     const refreshToken = String(tokens['refresh_token']);

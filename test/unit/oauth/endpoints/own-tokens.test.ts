@@ -78,7 +78,7 @@ describe('revocation', () => {
     expect(await accepted(lab)).toEqual([false, false]);
   });
 
-  test('revocation works for a client that is allowed to introspect', async () => {
+  test('revocation succeeds for a client that is allowed to introspect', async () => {
     const lab = await logIn();
     await revoke(lab, lab.access, by('resource'));
     expect(await accepted(lab)).toEqual([false, false]);
@@ -187,7 +187,7 @@ describe('introspection', () => {
     expect((await introspect(lab, lab.access)).json()['groups']).toEqual(['b']);
   });
 
-  test('introspection of a refresh token returns only that it is active, so that it does not pass as a bearer token', async () => {
+  test('introspection of a refresh token returns only that the token is active', async () => {
     const lab = await logIn();
     const body = (await introspect(lab, lab.refresh)).json();
     const iat = Math.floor(lab.clock.now() / 1_000);
@@ -216,7 +216,7 @@ describe('introspection', () => {
 
   const minute = 60_000;
   const endings: [string, (lab: LoggedIn) => unknown][] = [
-    ['revoked', (lab) => lab.post('/oauth/revoke', { token: lab.refresh, ...asClient })],
+    ['that were revoked', (lab) => lab.post('/oauth/revoke', { token: lab.refresh, ...asClient })],
     ['of a disabled user', (lab) => lab.configure({ clients, users: [{ username: 'alice', state: 'Disabled' }] })],
     ['of a removed user', (lab) => lab.configure({ clients, users: [{ username: 'mallory' }] })],
     ['of a removed client', (lab) => lab.configure({ clients: clients.slice(1), users })],
@@ -346,7 +346,10 @@ describe('userinfo', () => {
   );
 
   // evidence: userinfo-error-codes
-  test.each(['refresh', 'identity'] as const)('userinfo rejects the %s token', async (kind) => {
+  test.each([
+    ['a refresh token', 'refresh'],
+    ['an id_token', 'identity'],
+  ] as const)('userinfo rejects %s', async (_, kind) => {
     const lab = await logIn();
     const response = await userinfo(lab, lab[kind]);
     expect(response.status).toBe(401);

@@ -73,10 +73,10 @@ describe('a user whose login failed', () => {
   });
 
   test.each([
-    ['after the timeout', withCode, withCode],
-    ['with a target on another site', 'https://evil.example/', undefined],
-    ['without a target', undefined, undefined],
-  ])('a user whose login failed at the callback %s can start again at %s', async (_, to, expected) => {
+    ['after the timeout can start again at the requested page', withCode, withCode],
+    ['with a target on another site gets no link to it', 'https://evil.example/', undefined],
+    ['without a target gets no link to start again', undefined, undefined],
+  ])('a user whose login failed at the callback %s', async (_, to, expected) => {
     const browser = browserOf(await lab());
     await browser.open(device);
     if (to !== undefined) browser.cookies.set('__Host-platform-provider', kept(1, to));
@@ -156,24 +156,21 @@ describe('a successful login at a provider', () => {
     expect(browser.cookies.has('__Host-platform-login')).toBe(false);
   });
 
-  test.each<[string, string | undefined, Error | undefined]>([
-    ['LoggedIn', 'Active', undefined],
-    ['Disabled', 'Disabled', undefined],
-    ['Refused', undefined, undefined],
-    ['Refused', 'Active', new PersonRefused('this person is not allowed here')],
-  ])(
-    'the audit event of a login at a provider has the outcome %s for a user in the state %s and the error %s',
-    async (outcome, state, problem) => {
-      const { made, person, leave, comeBack } = await labWithProvider();
-      if (state !== undefined) await made.putUser('erin', { identities: [identity], state }, false);
-      if (problem === undefined) person.mockResolvedValue(erin);
-      else person.mockRejectedValue(problem);
-      await leave();
-      await comeBack();
-      const outcomes = made.events.map(({ annotations }) => annotations?.['oauth.platform.io/login']);
-      expect(outcomes.filter((one) => one !== undefined)).toEqual([outcome]);
-    },
-  );
+  test.each<[string, string, string | undefined, Error | undefined]>([
+    ['LoggedIn', 'an active user', 'Active', undefined],
+    ['Disabled', 'a disabled user', 'Disabled', undefined],
+    ['Refused', 'an unknown user', undefined, undefined],
+    ['Refused', 'an active user with invalid claims', 'Active', new PersonRefused('this person is not allowed here')],
+  ])('the audit event of a login at a provider has the outcome %s for %s', async (outcome, _, state, problem) => {
+    const { made, person, leave, comeBack } = await labWithProvider();
+    if (state !== undefined) await made.putUser('erin', { identities: [identity], state }, false);
+    if (problem === undefined) person.mockResolvedValue(erin);
+    else person.mockRejectedValue(problem);
+    await leave();
+    await comeBack();
+    const outcomes = made.events.map(({ annotations }) => annotations?.['oauth.platform.io/login']);
+    expect(outcomes.filter((one) => one !== undefined)).toEqual([outcome]);
+  });
 
   test('a successful login at a provider is rejected at the callback of another provider', async () => {
     const { browser, person, leave } = await labWithProvider();
@@ -206,20 +203,20 @@ describe('the page that redirects to a provider', () => {
   );
 
   test.each([
-    ['', false],
-    ['?max_age=60', true],
-    ['?prompt=login', true],
-    ['?prompt=consent%20select_account', true],
-    ['?prompt=consent', false],
-    ['?state=login', false],
-  ])('the redirect to a provider for /oauth/authorize%s requests a new login or not: %s', async (query, isAgain) => {
+    ['does not request', ''],
+    ['requests', '?max_age=60'],
+    ['requests', '?prompt=login'],
+    ['requests', '?prompt=consent%20select_account'],
+    ['does not request', '?prompt=consent'],
+    ['does not request', '?state=login'],
+  ])('the redirect to a provider %s a new login for /oauth/authorize%s', async (outcome, query) => {
     const options = jest
       .spyOn(RedirectProviders.prototype, 'authorizationURL')
       .mockResolvedValue('https://sso.example/');
     const browser = browserOf(await lab());
     const { form_token = '' } = formIn((await browser.open(device)).text).fields;
     await browser.send('/oauth/login/sso', { form_token, next: `/oauth/authorize${query}` });
-    expect(options.mock.calls.map((call) => call[2])).toEqual([isAgain]);
+    expect(options.mock.calls.map((call) => call[2])).toEqual([outcome === 'requests']);
   });
 
   test('the page that redirects to a provider supports a target of 2,800 characters', async () => {

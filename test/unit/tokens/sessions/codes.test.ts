@@ -137,7 +137,7 @@ describe('an authorization code', () => {
     expect(phases()).toEqual(['Active']);
   });
 
-  test('an authorization code that is used twice by a browser revokes the session that it started', async () => {
+  test('the second use of an authorization code revokes the session that the first use started', async () => {
     const code = await newCode();
     const { session, refreshToken = '' } = (await use(code)) as Redeemed;
     expect(await use(code)).toBe('reused');
@@ -146,7 +146,7 @@ describe('an authorization code', () => {
     expect(typeof (await refresh(replica.sessions, refreshToken))).toBe('string');
   });
 
-  test('an authorization code that is used twice by a device revokes nothing', async () => {
+  test('the second use of a device code revokes nothing', async () => {
     const code = await newDevice();
     expect(await approve()).toBe(true);
     const { session } = (await use(code)) as Redeemed;

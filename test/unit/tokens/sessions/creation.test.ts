@@ -46,7 +46,7 @@ describe('a new session', () => {
     expect(two.client.requestsTo('GET', sid)).toHaveLength(1);
   });
 
-  test('a new session is read once for concurrent requests, and is not read again for a moment if it does not exist', async () => {
+  test('a new session is read once for concurrent requests, and a missing session is not read again for a moment', async () => {
     const { replica } = lab();
     const { sessions, client } = await replica();
     const sid = newSessionID();
@@ -141,7 +141,7 @@ describe('the sessions of one user', () => {
     expect(lines().filter((line) => line.includes('"warn"'))).toEqual([]);
   });
 
-  test('the sessions of one user are not revoked if the new session fails, and it succeeds if none can be revoked', async () => {
+  test('the sessions of one user stay if the new session cannot be stored, and the new session stays if none can be revoked', async () => {
     const { log, lines } = logOfLines();
     const { cluster, clock, replica } = lab(lifetimes, log);
     const { sessions, client } = await replica();

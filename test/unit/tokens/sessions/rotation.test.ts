@@ -209,7 +209,7 @@ describe('a refresh', () => {
     expect(stored(cluster)).toEqual(before);
   });
 
-  test('a lookup of a refresh token consumes nothing, and does not read from the cluster what the watch has sent', async () => {
+  test('a lookup of a refresh token consumes nothing and does not read the cluster if the watch has sent the session', async () => {
     const { cluster, replica } = lab();
     const { sessions, client } = await replica();
     const { refreshToken } = await sessions.create(login);

@@ -169,8 +169,8 @@ describe('a session ID', () => {
   });
 });
 
-describe('the dismissal of sessions', () => {
-  test('the dismissal of sessions continues with a warning if one session cannot be revoked', async () => {
+describe('the permanent revocation of sessions', () => {
+  test('the permanent revocation of sessions continues with a warning if one session cannot be revoked', async () => {
     const { log, lines } = logOfLines();
     const { cluster, replica } = lab(lifetimes, log);
     const { sessions, client } = await replica();
@@ -185,7 +185,7 @@ describe('the dismissal of sessions', () => {
     expect(lines().filter((line) => line.includes('"warn"'))).toHaveLength(1);
   });
 
-  test('the dismissal of sessions does not write sessions that have already ended', async () => {
+  test('the permanent revocation of sessions does not write sessions that have already ended', async () => {
     const { replica } = lab();
     const { sessions, client } = await replica();
     const { session } = await sessions.create(login);
@@ -199,7 +199,7 @@ describe('the dismissal of sessions', () => {
     expect(writes()).toBe(before);
   });
 
-  test('the dismissal of sessions skips a session that is deleted in the meantime, and later dismissals work', async () => {
+  test('the permanent revocation of sessions skips a session that is deleted in the meantime, and can be repeated', async () => {
     const { cluster, replica } = lab();
     const { sessions, client } = await replica();
     const started = [await sessions.create(login), await sessions.create(login)];

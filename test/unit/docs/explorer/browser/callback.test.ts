@@ -15,15 +15,15 @@ test('authorizationCode() returns the code of the response to the pending login'
 });
 
 test.each([
-  ['https://platform.example/', 'https://platform.example', true],
-  ['https://platform.example/', 'https://Platform.example:443', true],
-  ['https://proxy.example/platform/', 'https://proxy.example/platform', true],
-  ['https://proxy.example/', 'https://proxy.example/platform', false],
-  ['https://platform.example:9443/', 'https://platform.example', false],
-  ['http://platform.example/', 'https://platform.example', false],
-  ['https://127.0.0.1:9443/', 'https://platform.example', false],
-  ['https://platform.example/', '', false],
-])('isAt() reports whether the page %s belongs to the issuer "%s": %s', (base, of, expected) => {
+  [true, 'https://platform.example/', 'https://platform.example'],
+  [true, 'https://platform.example/', 'https://Platform.example:443'],
+  [true, 'https://proxy.example/platform/', 'https://proxy.example/platform'],
+  [false, 'https://proxy.example/', 'https://proxy.example/platform'],
+  [false, 'https://platform.example:9443/', 'https://platform.example'],
+  [false, 'http://platform.example/', 'https://platform.example'],
+  [false, 'https://127.0.0.1:9443/', 'https://platform.example'],
+  [false, 'https://platform.example/', ''],
+])('isAt() returns %s for the page %s and the issuer "%s"', (expected, base, of) => {
   expect(isAt(new URL(base), of)).toBe(expected);
 });
 
@@ -40,7 +40,7 @@ describe('authorizationCode()', () => {
       { code: undefined, error: 'access_denied', iss: 'https://evil.example' },
       /not from/,
     ],
-  ])('authorizationCode() rejects %s', (_, change, message) => {
+  ])('authorizationCode() rejects a response with %s', (_, change, message) => {
     const query = new URLSearchParams(
       Object.entries({ ...good, ...change }).filter((one): one is [string, string] => one[1] !== undefined),
     );
@@ -48,7 +48,7 @@ describe('authorizationCode()', () => {
     expect(() => authorizationCode(query, pending, issuer)).toThrow(message);
   });
 
-  test.each(['code', 'state', 'iss', 'error'])('authorizationCode() rejects a repeated %s', (name) => {
+  test.each(['code', 'state', 'iss', 'error'])('authorizationCode() rejects a response with %s', (name) => {
     const query = new URLSearchParams([...Object.entries(good), [name, 'x'], [name, 'x']]);
     expect(() => authorizationCode(query, pending, issuer)).toThrow(new RegExp(`repeats ${name}`));
   });
@@ -75,6 +75,6 @@ test.each([
   ['{', undefined],
   ['7', undefined],
   [null, undefined],
-])('parsePendingLogin() returns for %j the login %j', (kept, expected) => {
+])('parsePendingLogin() parses %j to %j', (kept, expected) => {
   expect(parsePendingLogin(kept)).toEqual(expected);
 });

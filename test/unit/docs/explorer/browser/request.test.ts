@@ -75,15 +75,17 @@ describe('requestOf()', () => {
   });
 
   test.each([
-    ['watch', 'true', 'application/json', true],
-    ['watch', '1', 'application/json', true],
-    ['watch', 'false', 'application/json', false],
-    ['follow', 'true', 'application/json', true],
-    ['name', 'true', 'application/json', false],
-    ['watch', '', 'text/event-stream', true],
-    ['watch', '', 'application/x-ndjson', true],
-  ])('requestOf() with %s=%s and Accept %s requests a stream: %s', (name, value, accept, isStream) => {
-    expect(requestOf(operation('get', '/x', [['query', name]]), filledIn([value], { accept })).isStream).toBe(isStream);
+    ['a stream', 'watch', 'true', 'application/json'],
+    ['a stream', 'watch', '1', 'application/json'],
+    ['no stream', 'watch', 'false', 'application/json'],
+    ['a stream', 'follow', 'true', 'application/json'],
+    ['no stream', 'name', 'true', 'application/json'],
+    ['a stream', 'watch', '', 'text/event-stream'],
+    ['a stream', 'watch', '', 'application/x-ndjson'],
+  ])('requestOf() requests %s for %s=%s and Accept %s', (outcome, name, value, accept) => {
+    expect(requestOf(operation('get', '/x', [['query', name]]), filledIn([value], { accept })).isStream).toBe(
+      outcome === 'a stream',
+    );
   });
 
   test('bytesOf() encodes a form as browsers do', () => {

@@ -4,19 +4,16 @@ import { blocksOf, durationOf, Excerpt, sizeOf } from '../../../../../src/docs/e
 
 describe('an excerpt', () => {
   test.each([
-    ['beginning', ['abc', 'def'], 'abcd', true],
-    ['beginning', ['abcd'], 'abcd', false],
-    ['beginning', ['abcd', ''], 'abcd', false],
-    ['end', ['ab\n', 'cd\n'], 'ab\ncd\n', false],
-    ['end', ['abcd\n', 'efg\n', 'h\n'], 'h\n', true],
-  ] as const)(
-    'an excerpt of the %s of the chunks %j is %j, and reports whether it is truncated: %s',
-    (keeps, pieces, text, isCut) => {
-      const excerpt = new Excerpt(4, keeps);
-      for (const piece of pieces) excerpt.add(piece);
-      expect([excerpt.text, excerpt.isCut]).toEqual([text, isCut]);
-    },
-  );
+    ['truncated', 'beginning', ['abc', 'def'], 'abcd'],
+    ['complete', 'beginning', ['abcd'], 'abcd'],
+    ['complete', 'beginning', ['abcd', ''], 'abcd'],
+    ['complete', 'end', ['ab\n', 'cd\n'], 'ab\ncd\n'],
+    ['truncated', 'end', ['abcd\n', 'efg\n', 'h\n'], 'h\n'],
+  ] as const)('a %s excerpt of the %s of the chunks %j is %j', (outcome, keeps, pieces, text) => {
+    const excerpt = new Excerpt(4, keeps);
+    for (const piece of pieces) excerpt.add(piece);
+    expect([excerpt.text, excerpt.isCut]).toEqual([text, outcome === 'truncated']);
+  });
 
   test('an excerpt keeps at most twice the limit of a stream, in whole lines', () => {
     fc.assert(

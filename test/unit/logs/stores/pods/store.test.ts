@@ -141,7 +141,7 @@ describe('a query of pods', () => {
     expect(cluster.podLogs.maxOpen).toBeLessThanOrEqual(4);
   });
 
-  test('a query of all pods reads a limited number of containers, and reports this', async () => {
+  test('a query of all pods reads a limited number of containers, and reports the omission', async () => {
     for (let i = 0; i < 12; i += 1) put(`p${i}`, [[i, 'x']]);
     const wide = await storeWith({ wide: 5 }).query(
       { ...selection, namespaces: undefined },
@@ -159,14 +159,14 @@ describe('a query of pods', () => {
     ]);
   });
 
-  test('a query of a pod with a long log reads the newest lines, and reports this', async () => {
+  test('a query of a pod with a long log reads the newest lines, and reports the omission', async () => {
     put('a', many(300, 'a'));
     const found = await storeWith({ lines: 100 }).query(selection, page('asc', 0, 1), never);
     expect([found.total, found.partial?.reason]).toEqual([100, 'only the newest 100 lines of n/a/c were read']);
     expect((await storeWith({ lines: 300 }).query(selection, page('asc', 0, 1), never)).total).toBe(300);
   });
 
-  test('a query of a pod with a large log reads a limited number of bytes in whole lines, and reports this', async () => {
+  test('a query of a pod with a large log reads a limited number of bytes in whole lines, and reports the omission', async () => {
     put('a', many(300, 'a'));
     const found = await storeWith({ bytes: 5_000 }).query(selection, page('asc', 0, 100), never);
     expect(found.total).toBeLessThan(40);
@@ -174,7 +174,7 @@ describe('a query of pods', () => {
     expect(found.partial?.reason).toMatch(/^only the oldest 5000 bytes of n\/a\/c were read/);
   });
 
-  test('a query of pods uses a limited amount of memory, and reports this', async () => {
+  test('a query of pods uses a limited amount of memory, and reports the omission', async () => {
     put('a', many(300, 'a'));
     const found = await storeWith({ queryBytes: 10_000 }).query(selection, page('desc', 0, 300), never);
     expect(found.total).toBe(300);
@@ -184,7 +184,7 @@ describe('a query of pods', () => {
     expect(found.records[0]?.time).toBe(timeText(begin + 29).replace('.0', '.9'));
   });
 
-  test('a query of pods does not wait forever for nodes', async () => {
+  test('a query of pods stops waiting for nodes that do not respond', async () => {
     put('a', [[1, 'x']]);
     put('b', [[2, 'y']]);
     const log = cluster.podLogs.logs.get('n/b/c');
@@ -215,7 +215,7 @@ describe('a query of pods', () => {
     expect(records.map(({ log }) => log.length)).toEqual([2 ** 20, 2 ** 21 - timeText(0).length - 1]);
   });
 
-  test('a query of pods reports a log whose file the node has lost', async () => {
+  test('a query of pods reports a log whose file is missing on the node', async () => {
     put('a', [[1, 'x']]);
     put('b', []);
     cluster.podLogs.put('n/b/c', { time: 'unable', log: 'to retrieve container logs for containerd://abc' });
@@ -332,7 +332,7 @@ describe('following pods', () => {
     await until(0);
   });
 
-  test('following pods reads the log of a pod that gets its node later from the beginning', async () => {
+  test('following pods reads the log of a pod from the beginning when the pod gets a node later', async () => {
     put('a', []);
     const log = cluster.podLogs.logs.get('n/a/c');
     if (log !== undefined) log.refusal = { code: 204, reason: '' };
