@@ -72,8 +72,8 @@ async function exchange(bytes: string, silence = 300): Promise<string> {
 const statuses = (received: string): number[] =>
   [...received.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, code]) => Number(code));
 
-describe('a request passed on to kube-apiserver', () => {
-  test("a request passed on to kube-apiserver impersonates the caller, authenticated by the server's own credential", async () => {
+describe('a request forwarded to kube-apiserver', () => {
+  test("a request forwarded to kube-apiserver impersonates the caller, authenticated by the server's own credential", async () => {
     expect((await send(pods)).status).toBe(200);
     const { headers } = onlyRequest();
     expect(headers.get('authorization')).toEqual([ownToken]);
@@ -83,7 +83,7 @@ describe('a request passed on to kube-apiserver', () => {
     expect(headers.get('x-forwarded-for')).toEqual(['127.0.0.1']);
   });
 
-  test('a request passed on to kube-apiserver contains no identity headers or credentials of the caller', async () => {
+  test('a request forwarded to kube-apiserver contains no identity headers or credentials of the caller', async () => {
     await send(pods, {
       headers: {
         cookie: '__Secure-login=secret',
@@ -122,7 +122,7 @@ describe('a request passed on to kube-apiserver', () => {
     'keep-alive, impersonate-user , X-Own',
     'close,IMPERSONATE-USER,audit-id,host,x-forwarded-for',
   ])(
-    'a request passed on to kube-apiserver keeps the server\'s own headers despite "Connection: %s"',
+    'a request forwarded to kube-apiserver keeps the server\'s own headers despite "Connection: %s"',
     async (connection) => {
       await send(pods, { headers: { connection, 'x-own': 'of this connection' } });
       const { headers } = onlyRequest();
@@ -134,7 +134,7 @@ describe('a request passed on to kube-apiserver', () => {
     },
   );
 
-  test('a request passed on to kube-apiserver impersonates the caller over HTTP/2, without pseudo-headers and cookies', async () => {
+  test('a request forwarded to kube-apiserver impersonates the caller over HTTP/2, without pseudo-headers and cookies', async () => {
     const [headers] = await overHTTP2(pods, { cookie: ['a=b', 'c=d'], 'x-remote-user': 'root' });
     expect(headers[':status']).toBe(200);
     const seen = onlyRequest();
@@ -144,7 +144,7 @@ describe('a request passed on to kube-apiserver', () => {
   });
 
   test.each(['/api', '/api/v1/nodes', '/apis', '/apis/apps/v1/deployments', '/openapi/v2', '/openapi/v3', '/version'])(
-    'a request passed on to kube-apiserver requires an identity: %s gets 401 without a valid token',
+    'a request for a path of kube-apiserver gets 401 without a valid token: %s',
     async (path) => {
       expect((await lab.gateway(path)).status).toBe(401);
       expect((await lab.gateway(path, { headers: { authorization: 'Bearer x.y.z' } })).status).toBe(401);
@@ -154,7 +154,7 @@ describe('a request passed on to kube-apiserver', () => {
     },
   );
 
-  test('a request passed on to kube-apiserver never comes from the aggregated API server', async () => {
+  test('the aggregated API server forwards no requests to kube-apiserver', async () => {
     for (const path of ['/api/v1/nodes', '/apis/apps/v1/deployments', '/openapi/v3/api/v1', '/version'])
       await lab.aggregated(path);
     expect(kube.taken()).toEqual([]);
@@ -192,7 +192,7 @@ describe('an impersonation request', () => {
     expect(kube.taken()).toEqual([]);
   });
 
-  test('an impersonation request acts as the requested user and no longer as the caller', async () => {
+  test('an impersonation request is forwarded as the requested user, not as the caller', async () => {
     const names = [`users/${name}`, 'groups/dev', 'groups/ops'];
     const more = ['authentication.k8s.io/uids/u-7', 'authentication.k8s.io/userextras/example.com/team/red'];
     for (const one of [...names, ...more]) allowed.add(one);
@@ -211,7 +211,7 @@ describe('an impersonation request', () => {
     expect(seen.get('authorization')).toEqual([ownToken]);
   });
 
-  test('an impersonation request passes on exactly the extra keys that were authorized', async () => {
+  test('an impersonation request forwards exactly the authorized extra keys', async () => {
     const extra = 'authentication.k8s.io/userextras';
     allowed.add(`users/${name}`);
     for (const one of ['SCOPES/all', '__proto__/x', 'a/1', 'a/2']) allowed.add(`${extra}/${one}`);
@@ -230,7 +230,7 @@ describe('an impersonation request', () => {
   });
 
   test.each<[string, Record<string, string | string[]>]>([
-    ['one group too many', { 'impersonate-group': ['dev', 'none'] }],
+    ['one of several groups', { 'impersonate-group': ['dev', 'none'] }],
     ['a uid', { 'impersonate-uid': 'u-8' }],
     ['an extra', { 'impersonate-extra-scopes': 'all' }],
   ])(
@@ -283,12 +283,15 @@ describe('an impersonation request', () => {
     ['groups', { 'impersonate-group': 'bob' }],
     ['uids.authentication.k8s.io', { 'impersonate-uid': 'bob' }],
     ['userextras.authentication.k8s.io', { 'impersonate-extra-team': 'bob' }],
-  ])('an impersonation request gets 403 on paths of this server, for %s', async (resource, headers) => {
-    for (const one of ['users/bob', 'groups/bob']) allowed.add(one);
-    const response = await send('/kapis/resources.platform.io/v1alpha3/nodes', { headers });
-    expect(response.status).toBe(403);
-    expect(response.json()['message']).toContain(`${resource} "bob" is forbidden`);
-  });
+  ])(
+    'an impersonation request for a path of this server gets 403 with a message about %s',
+    async (resource, headers) => {
+      for (const one of ['users/bob', 'groups/bob']) allowed.add(one);
+      const response = await send('/kapis/resources.platform.io/v1alpha3/nodes', { headers });
+      expect(response.status).toBe(403);
+      expect(response.json()['message']).toContain(`${resource} "bob" is forbidden`);
+    },
+  );
 });
 
 describe('the request target', () => {
@@ -302,12 +305,12 @@ describe('the request target', () => {
     '/api/v1/nodes?raw=%zz&caf%c3%A9=%FF&{}|[]"`',
     '/api/v1/namespaces/d/services/https:s:web/proxy/a//b%2Fc;x=1/?q=%2e%2e/',
     '/openapi/v3/apis/apps/v1?hash=AB',
-  ])('the request target is passed on unchanged: %s', async (path) => {
+  ])('the request target is forwarded unchanged: %s', async (path) => {
     await exchange(`GET ${path} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${token}\r\nConnection: close\r\n\r\n`);
     expect(onlyRequest().url).toBe(path);
   });
 
-  test('the request target is passed on without the host of an absolute URL', async () => {
+  test('the request target is forwarded without the host of an absolute URL', async () => {
     const absolute = 'http://169.254.169.254/api/v1/pods?limit=1';
     await exchange(
       `GET ${absolute} HTTP/1.1\r\nHost: b\r\nAuthorization: Bearer ${token}\r\nConnection: close\r\n\r\n`,
@@ -337,7 +340,7 @@ describe('the request target', () => {
     '/logs/',
     '/debug/pprof/',
     '*',
-  ])('the request target is not passed on if it is ambiguous or not a path of kube-apiserver: %s', async (path) => {
+  ])('the request target is not forwarded if it is ambiguous or not a path of kube-apiserver: %s', async (path) => {
     for (const credential of [`Authorization: Bearer ${token}\r\n`, '']) {
       const received = await exchange(`GET ${path} HTTP/1.1\r\nHost: a\r\n${credential}Connection: close\r\n\r\n`);
       expect(kube.taken()).toEqual([]);
@@ -346,7 +349,7 @@ describe('the request target', () => {
   });
 
   test.each(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])(
-    'the request target is passed on for the method %s',
+    'the request target is forwarded for the method %s',
     async (method) => {
       expect((await send(pods, { method })).status).toBe(200);
       expect(onlyRequest()).toMatchObject({ method, url: pods });
@@ -372,7 +375,7 @@ async function overHTTP2(
 }
 
 describe('a response of kube-apiserver', () => {
-  test('a response of kube-apiserver is passed on unchanged except for hop-by-hop headers and cookies', async () => {
+  test('a response of kube-apiserver is forwarded unchanged except for hop-by-hop headers and cookies', async () => {
     kube.serve = (_, res) => {
       res.writeHead(
         422,
@@ -474,7 +477,7 @@ describe('a response of kube-apiserver', () => {
     expect(JSON.parse(body)).toMatchObject({ reason: 'BadGateway' });
   });
 
-  test('a redirect of kube-apiserver is passed on and not followed', async () => {
+  test('a redirect of kube-apiserver is forwarded and not followed', async () => {
     kube.serve = (_, res) => void res.writeHead(302, { location: '/api/v1/secrets' }).end();
     expect(await send(pods)).toMatchObject({ status: 302, headers: { location: '/api/v1/secrets' } });
     expect(kube.taken()).toHaveLength(1);
@@ -487,14 +490,14 @@ describe('a response of kube-apiserver', () => {
     expect([behind.status, behind.headers['www-authenticate']]).toEqual([401, 'Basic']);
   });
 
-  test('a read that kube-apiserver does not respond to gets 503', async () => {
+  test('a read gets 503 if kube-apiserver does not respond', async () => {
     kube.serve = (req) => void req.socket.destroy();
     const response = await send(pods);
     expect(response.json()).toMatchObject({ kind: 'Status', code: 503, reason: 'ServiceUnavailable' });
     expect(response.headers['retry-after']).toBe('1');
   });
 
-  test('a write that kube-apiserver does not respond to gets 502 without Retry-After', async () => {
+  test('a write gets 502 without Retry-After if kube-apiserver does not respond', async () => {
     kube.serve = (req) => void req.socket.destroy();
     for (const method of ['POST', 'PUT', 'PATCH', 'DELETE']) {
       const response = await send(pods, { method });
@@ -622,7 +625,7 @@ async function until(condition: () => boolean): Promise<void> {
 describe.each(Object.keys(waysByVersion))('a response stream over %s', (version) => {
   const open = (path: string): Promise<Stream> => openStream(waysByVersion[version] as Way, path);
 
-  test('a response stream is passed on as it arrives, and completes when kube-apiserver completes it', async () => {
+  test('a response stream is forwarded as it arrives, and completes when kube-apiserver completes it', async () => {
     let response: http.ServerResponse | undefined;
     kube.serve = (_, res) => (response = res).flushHeaders();
     const stream = await open(`${pods}?watch=true`);
@@ -635,7 +638,7 @@ describe.each(Object.keys(waysByVersion))('a response stream over %s', (version)
   });
 
   test.each([`${pods}?watch=true`, pods, `${pods}/p/log?follow=true`])(
-    'a response stream is aborted when kube-apiserver aborts it: %s',
+    'a response stream to the client is aborted when kube-apiserver aborts its response: %s',
     async (path) => {
       kube.serve = (req, res) => {
         res.write('part', () => setTimeout(() => req.socket.destroy(), 20));
@@ -645,7 +648,7 @@ describe.each(Object.keys(waysByVersion))('a response stream over %s', (version)
     },
   );
 
-  test('a response stream is aborted at kube-apiserver when its reader disconnects', async () => {
+  test('a response stream of kube-apiserver is aborted when the client disconnects', async () => {
     let isLeft = false;
     kube.serve = (_, res) => {
       res.once('close', () => (isLeft = true));
@@ -680,35 +683,32 @@ async function lengthOf(stream: AsyncIterable<unknown>): Promise<number> {
   return length;
 }
 
-test.each(Object.keys(unread))(
-  'a reader over %s that stops reading stops kube-apiserver from sending',
-  async (version) => {
-    const chunk = Buffer.alloc(64 * 1024, 'x');
-    const total = 64 * 1024 * 1024;
-    let sent = 0;
-    kube.serve = (_, res) => {
-      const write = (): void => {
-        while (sent < total) {
-          sent += chunk.length;
-          if (!res.write(chunk)) {
-            res.once('drain', write);
-            return;
-          }
+test.each(Object.keys(unread))('kube-apiserver is slowed down when a client over %s stops reading', async (version) => {
+  const chunk = Buffer.alloc(64 * 1024, 'x');
+  const total = 64 * 1024 * 1024;
+  let sent = 0;
+  kube.serve = (_, res) => {
+    const write = (): void => {
+      while (sent < total) {
+        sent += chunk.length;
+        if (!res.write(chunk)) {
+          res.once('drain', write);
+          return;
         }
-        res.end();
-      };
-      write();
+      }
+      res.end();
     };
-    const { read } = await (unread[version] as (typeof unread)[string])(pods);
-    for (let before = -1; before !== sent;) {
-      before = sent;
-      await sleep(200);
-    }
-    // The rest is in the buffers of both connections.
-    expect(sent).toBeLessThan(total / 2);
-    expect(await read()).toBeGreaterThanOrEqual(total);
-  },
-);
+    write();
+  };
+  const { read } = await (unread[version] as (typeof unread)[string])(pods);
+  for (let before = -1; before !== sent;) {
+    before = sent;
+    await sleep(200);
+  }
+  // The rest is in the buffers of both connections.
+  expect(sent).toBeLessThan(total / 2);
+  expect(await read()).toBeGreaterThanOrEqual(total);
+});
 
 /** Returns a POST with these lines after its first headers. */
 const head = (lines: string, path = pods): string =>
@@ -724,12 +724,12 @@ describe('a request body', () => {
     ['DELETE', 'in chunks', { 'transfer-encoding': 'chunked' }],
     ['GET', 'with a length', { 'content-length': '9' }],
     ['PATCH', 'with a length that Connection names', { 'content-length': '9', connection: 'content-length' }],
-  ])('a request body is passed on: %s %s', async (method, _, headers) => {
+  ])('a request body is forwarded: %s %s', async (method, _, headers) => {
     expect((await send(pods, { method, headers, body: '{"a": 1}\n' })).status).toBe(200);
     expect(await onlyRequest().body).toBe('{"a": 1}\n');
   });
 
-  test('an empty request body is passed on as empty', async () => {
+  test('an empty request body is forwarded as empty', async () => {
     await send(pods, { method: 'POST', headers: { 'content-length': '0' } });
     const { headers, body } = onlyRequest();
     expect([headers.get('content-length'), headers.get('transfer-encoding'), await body]).toEqual([
@@ -739,7 +739,7 @@ describe('a request body', () => {
     ]);
   });
 
-  test('a request body is passed on over HTTP/2', async () => {
+  test('a request body is forwarded over HTTP/2', async () => {
     const [headers] = await overHTTP2(pods, {}, 'a body');
     expect([headers[':status'], await onlyRequest().body]).toEqual([200, 'a body']);
   });
@@ -762,7 +762,7 @@ describe('a request body', () => {
     ['followed by its end', (stream) => stream.write('a body', () => stream.end())],
     ['followed later by its end', (stream) => stream.write('a body', () => setTimeout(() => stream.end(), 2))],
   ])(
-    'a request body that arrives over HTTP/2 %s is passed on completely for 80 concurrent requests',
+    'a request body that arrives over HTTP/2 %s is forwarded completely for 80 concurrent requests',
     async (_, sendBody) => {
       kube.serve = (req, res) => void req.resume().once('end', () => res.end('done'));
       const session = http2.connect(`https://127.0.0.1:${lab.ports.https}`, { rejectUnauthorized: false });
@@ -817,7 +817,7 @@ describe('a request body', () => {
     socket.destroy();
   });
 
-  test('a request body with Expect: 100-continue is requested from the client only after the request is accepted', async () => {
+  test('a client that sends Expect: 100-continue gets 100 Continue only after the request is accepted', async () => {
     const socket = net.connect(lab.ports.http, '127.0.0.1').setEncoding('latin1');
     socket.write(head(expecting));
     expect((await once(socket, 'data'))[0]).toBe('HTTP/1.1 100 Continue\r\n\r\n');
@@ -887,7 +887,7 @@ describe('a smuggled request', () => {
   });
 
   test.each(['h2c', 'TLS/1.0', 'own'])(
-    'a smuggled request after an upgrade to %s is rejected because it has no credentials',
+    'a smuggled request after an upgrade to the protocol "%s" is rejected because it has no credentials',
     async (protocol) => {
       const upgrade = `Connection: Upgrade, HTTP2-Settings\r\nUpgrade: ${protocol}\r\nHTTP2-Settings: AAMAAABk\r\n`;
       const received = await exchange(head(`${upgrade}Content-Length: 0\r\n\r\n${inner}`));
