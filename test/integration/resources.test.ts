@@ -333,7 +333,7 @@ describe('Secrets', () => {
   test('Secrets are not cached', async () => {
     const { text } = await call(`${gateway()}/metrics`, { token: await adminToken() });
     expect(text).toMatch(/store_objects\{resource="configmaps"\} \d/);
-    expect(text).not.toContain('resource="secrets"}');
+    expect(text).not.toContain('store_objects{resource="secrets"}');
   });
 });
 
