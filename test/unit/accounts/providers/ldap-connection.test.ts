@@ -82,7 +82,7 @@ describe('a connection to an LDAP server', () => {
       ],
     ],
   ])(
-    'a connection to the LDAP server at %s://%s uses TLS as configured, with startTLS: %s',
+    'a connection to the LDAP server at %s://%s with startTLS=%s uses TLS as configured',
     async (scheme, host, startTLS, security) => {
       const port = await server.listen(certificate, scheme === 'ldaps');
       await bind({ url: `${scheme}://${host}:${port}`, startTLS });

@@ -186,7 +186,7 @@ describe('connections to one LDAP provider', () => {
     (await waiting).close();
   });
 
-  test('connections to one LDAP provider are kept from the lookup until the login is rejected, which releases the slot', async () => {
+  test('connections to one LDAP provider keep their slots from the lookup until the login is rejected', async () => {
     configure(provider('one'));
     response = async () => result({ subject: '1' });
     const candidates = await Promise.all(Array.from({ length: 4 }, () => find()));
