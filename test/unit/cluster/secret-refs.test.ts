@@ -128,7 +128,7 @@ describe('the referenced Secrets', () => {
     await expect(secrets.settled(AbortSignal.abort(new Error('too late')))).rejects.toThrow('too late');
   });
 
-  test('the referenced Secrets are not watched after a stop', async () => {
+  test('the referenced Secrets are no longer watched after the server has stopped', async () => {
     put('a', 'a');
     await follow('a');
     secrets.stop();
