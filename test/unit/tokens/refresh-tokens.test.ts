@@ -147,7 +147,7 @@ describe('the key of refresh tokens', () => {
   });
 });
 
-test('the Secret with the key of refresh tokens is not watched after a stop', async () => {
+test('the Secret with the key of refresh tokens is not watched after the server has stopped', async () => {
   const clock = new FakeClock();
   const loaded = await started(new MemoryCluster(clock), clock);
   await settle();

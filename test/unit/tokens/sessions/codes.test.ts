@@ -201,7 +201,7 @@ function disturb(times: number): void {
   };
 }
 
-describe('a code whose session is changed concurrently', () => {
+describe('an authorization code whose session is changed concurrently', () => {
   test('an authorization code is redeemed at the fifth attempt if its session is changed concurrently four times', async () => {
     const code = await newCode();
     disturb(4);
@@ -235,7 +235,7 @@ describe('a device code', () => {
     expect(await use(await newDevice(), 'another')).toBe('unknown');
   });
 
-  test('a device code that is polled while the watch is silent causes a read of the cluster', async () => {
+  test('a device code that is polled while the watch sends nothing causes a read of the cluster', async () => {
     const code = await replica.sessions.devices.create({ clientID: login.clientID }, { ...device, life: 60 * minute });
     await settle();
     replica.client.holdWatches();
