@@ -154,7 +154,7 @@ describe('an anonymous request', () => {
     },
   );
 
-  test('a valid token authenticates a request for a public path that uses identities, and an invalid token is ignored', async () => {
+  test('a public path that uses identities accepts a valid token and ignores an invalid one', async () => {
     const { app, handled } = face();
     for (const [path, username] of [
       ['/livez?verbose', 'alice'],
@@ -261,7 +261,7 @@ describe('an unsupported method', () => {
     expect(response.headers.allow).toBe('GET, HEAD, POST');
   });
 
-  test('an unsupported method on a path with several routes gets 405 only with the strictest access of these routes', async () => {
+  test('an unsupported method on a path with several routes gets 405 only for a caller with the strictest access of these routes', async () => {
     const path = '/kapis/version';
     const routes = [doing(() => undefined), { ...doing(() => undefined, path, 'post'), access: authorizedByPath }];
     const { app } = face({ routes, allowed: false });

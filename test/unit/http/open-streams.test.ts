@@ -83,7 +83,7 @@ describe.each(paths)('an open watch of %s', (path) => {
         throw unauthorized();
       },
     ],
-    ['yields no user', () => undefined],
+    ['identifies no user any more', () => undefined],
   ])('an open watch ends if its credential %s', async (_, next) => {
     const { response } = await open(path);
     await change(next);
@@ -159,7 +159,7 @@ test('a revoked session ends only its own watches', async () => {
 });
 
 describe('all open watches', () => {
-  test.each([0, 5])('all open watches end when the server drains, distributed over %i ms', async (spread) => {
+  test.each([0, 5])('all open watches end within %i ms when the server drains', async (spread) => {
     const { response } = await open(paths[0] as string);
     openStreams.endAll(spread);
     expect(await response).toMatchObject({ status: 200, text: '' });

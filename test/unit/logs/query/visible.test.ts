@@ -32,14 +32,14 @@ async function codeOf(allowed: boolean, before: VisibleLogs): Promise<number> {
   return error === undefined ? 200 : error.code;
 }
 
-test.each<[string, number, VisibleLogs, boolean]>([
-  ['everything stays visible', 200, undefined, true],
-  ['no namespace stays visible', 200, new Map(), false],
-  ['everything was visible and nothing is any more', 403, undefined, false],
-  ['one namespace was visible and none is any more', 403, new Map([['shop', 5]]), false],
-  ['nothing was visible and everything is now', 410, new Map(), true],
-  ['one namespace was visible and all are now', 410, new Map([['shop', 5]]), true],
-])('if %s, assertSameVisible() results in the status %d', async (_what, code, before, allowed) => {
+test.each<[number, string, VisibleLogs, boolean]>([
+  [200, 'everything stays visible', undefined, true],
+  [200, 'no namespace was or is visible', new Map(), false],
+  [403, 'everything was visible and nothing is any more', undefined, false],
+  [403, 'one namespace was visible and none is any more', new Map([['shop', 5]]), false],
+  [410, 'nothing was visible and everything is now', new Map(), true],
+  [410, 'one namespace was visible and all are now', new Map([['shop', 5]]), true],
+])('assertSameVisible() results in the status %d if %s', async (code, _what, before, allowed) => {
   expect(await codeOf(allowed, before)).toBe(code);
 });
 
