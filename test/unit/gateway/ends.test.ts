@@ -131,7 +131,7 @@ test.each(['its user changes', 'its session is revoked'] as const)(
 );
 
 test.each(['its user changes', 'its session is revoked'] as const)(
-  'a list in transfer is completed when %s',
+  'a list in transfer is completed even if %s',
   async (what) => {
     info = list;
     const started = nextRequest();

@@ -16,7 +16,7 @@ describe('every response', () => {
     ['to an invalid path', '/%', {}, 400],
     ['to a preflight', resourcePath, { method: 'OPTIONS' }, 401],
   ])(
-    'every response %s has the common headers, and no header that names the software',
+    'every response %s has the common headers, and no header that names the server software',
     async (_, path, options, status) => {
       const response = await sendRequest(face().app, path, options);
       expect(response.status).toBe(status);
@@ -167,7 +167,7 @@ describe('an anonymous request', () => {
 });
 
 test.each([resourcePath, '/livez?verbose'])(
-  'a request for %s beyond the queue for authentication gets 429, and is not served after a late authentication',
+  'a request for %s gets 429 when the queue for authentication is full, and is not served later',
   async (path) => {
     const { promise, resolve } = Promise.withResolvers<void>();
     const usernames = ['alice', 'bob', 'carol'];

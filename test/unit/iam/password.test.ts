@@ -195,7 +195,7 @@ describe('setting the password of another user', () => {
     'patch deployments',
     'patch configmaps platform-config',
     'create sessions',
-  ])('a user who may %s', (power) => {
+  ])('a user with the right "%s"', (power) => {
     const set = async (...rights: string[]): Promise<number> => {
       lab.rights.set('boss', [power]);
       lab.rights.set('carol', ['update users/password', ...rights]);

@@ -57,7 +57,7 @@ describe('a client with a secret', () => {
   });
 });
 
-test.each(['\n', ''])('a Secret with the value %j authenticates no client', async (value) => {
+test.each(['\n', ''])('no client is authenticated by a Secret with the value %j', async (value) => {
   configure({ name: 'web', secretRef: { name: 'web', key: 'secret' } });
   expect(await authenticate('web', '')).toBeUndefined();
   await putSecret('web', value);

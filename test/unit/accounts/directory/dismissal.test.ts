@@ -103,7 +103,7 @@ describe('a session is revoked at once and permanently', () => {
     ['refers to no password', (_: string, hash: string) => credentialIDOf(hash)],
     ['is empty', () => ''],
   ])(
-    'a session is revoked at once and permanently when the hash of its User changes and the rehash record %s',
+    'a session is revoked at once and permanently when the password hash of its User changes and the record of the replaced hash %s',
     async (_, record) => {
       await accounts.putUser('bob');
       const bob = await begin('bob');

@@ -115,7 +115,7 @@ describe('LDAP providers', () => {
     expect(lookedUp[1]?.[1]).not.toBe('erin');
   });
 
-  test('LDAP providers get the password of bindDN from its Secret, and no Secret is read without bindDN', async () => {
+  test('LDAP providers use the password of bindDN from its Secret, and no Secret is read without bindDN', async () => {
     configure(provider('one', { bindDN: 'cn=service', bindPasswordRef }), provider('two'));
     await logIn();
     expect(bindPasswords).toEqual(['of the service', undefined]);

@@ -80,7 +80,7 @@ describe('a cached resource', () => {
     expect(nodes.store.get('', 'a')?.resourceVersion).toBe(11);
   });
 
-  test('a cached resource trusts an open watch without events, since versions of other resources count too', async () => {
+  test('a cached resource is confirmed as current after 50 ms without events on an open watch, even if the cluster has a newer version', async () => {
     await sync();
     const confirming = nodes.confirm(never);
     await cluster.last.respond(200, list('500'));
@@ -90,7 +90,7 @@ describe('a cached resource', () => {
     expect(await isKept(confirming)).toBe(true);
   });
 
-  test('a cached resource does not trust an interrupted watch', async () => {
+  test('a cached resource is not confirmed as current while its watch is interrupted', async () => {
     await sync();
     const confirming = nodes.confirm(never);
     const request = cluster.last;
@@ -148,7 +148,7 @@ describe('a cached resource', () => {
     expect(cluster.requests).toHaveLength(before + 3);
   });
 
-  test('a cached resource reports to each caller that the request to the cluster failed', async () => {
+  test('a cached resource reports a failed request to the cluster only to the callers that wait for it', async () => {
     await sync();
     const first = broken(nodes.confirm(never));
     const second = nodes.confirm(never);

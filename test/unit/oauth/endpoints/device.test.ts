@@ -255,7 +255,7 @@ describe('a device', () => {
   test.each<[string, Fields]>([
     ['of another client', { client_id: 'tv', client_secret: 'tv' }],
     ['that is invalid', { device_code: 'x' }],
-    ['with a wrong seal', { device_code: `${'a'.repeat(32)}.${'A'.repeat(43)}.${'A'.repeat(22)}` }],
+    ['with a wrong HMAC', { device_code: `${'a'.repeat(32)}.${'A'.repeat(43)}.${'A'.repeat(22)}` }],
   ])('a device cannot use a code %s', async (_, fields) => {
     const all = await waiting();
     await all.browser.submit(await typeIn(all), { decision: 'allow' });

@@ -99,7 +99,10 @@ describe('an authorization code', () => {
   });
 
   test.each([
-    ['a sealed token of the same session', (code: string) => tokens.first(tokens.sessionOf(code) ?? '')],
+    [
+      'another token of the same session with a valid HMAC',
+      (code: string) => tokens.first(tokens.sessionOf(code) ?? ''),
+    ],
     ['its successor', (code: string) => tokens.successor(code)],
   ])('an authorization code cannot be redeemed with %s, and stays valid', async (_, other) => {
     const code = await newCode();

@@ -267,7 +267,7 @@ describe('token exchange', () => {
   });
 });
 
-test('a program has at most a thousand sessions, and a further session evicts the least recently used one', async () => {
+test('a client has at most a thousand sessions, and a further session evicts the least recently used one', async () => {
   const made = await lab();
   await made.token(asItself);
   const { spec } = onlySession(made);

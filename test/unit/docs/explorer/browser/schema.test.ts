@@ -125,7 +125,7 @@ describe('exampleOf()', () => {
     });
   });
 
-  test('exampleOf() ends for a recursive schema', () => {
+  test('exampleOf() terminates for a recursive schema', () => {
     expect(JSON.stringify(exampleOf(ref('Tree'), schemas)).length).toBeLessThan(200);
     expect(exampleOf(ref('Circle'), schemas)).toEqual({});
   });
