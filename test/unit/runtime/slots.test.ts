@@ -50,7 +50,7 @@ describe('work that requires a slot', () => {
     expect(await Promise.all(all)).toEqual(names);
   });
 
-  test('work of a user with a long name starts in turn, like later work of the user', async () => {
+  test('work of a user with a long name takes turns with the work of other users', async () => {
     const slots = slotsOf({ total: 1 });
     const long = 'x'.repeat(200);
     const order: string[] = [];

@@ -466,7 +466,7 @@ describe('an id_token', () => {
   };
 
   test.each<[string, string, () => string]>([
-    ['is the unmodified token that these tests modify', 'accepted', () => crafted({})],
+    ['is not modified', 'accepted', () => crafted({})],
     ['has the type of an access token', 'rejected', () => crafted({ typ: 'at+jwt' })],
     [
       'is an access token of this server',

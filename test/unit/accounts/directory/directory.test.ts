@@ -150,7 +150,7 @@ const configureSecret = (rest: object = {}): void =>
     users: [{ username: 'alice', passwordHash: undefined, passwordRef: { name: 'alice', key: 'hash' }, ...rest }],
   });
 
-test('a configured user must change the password until the Secret records a change', async () => {
+test('a configured user must change the password until the Secret records a password change', async () => {
   const passwordHash = account('alice')?.passwordHash ?? '';
   configureSecret({ passwordChangeRequired: true });
   await putSecret('alice', { hash: passwordHash });

@@ -83,7 +83,7 @@ describe('a session is revoked at once and permanently', () => {
     expect([alice(), eve()]).toEqual(['Revoked', 'Active']);
   });
 
-  test('a session is revoked at once and permanently when the password of its User changes, but not when it is only rehashed', async () => {
+  test('a session is revoked at once and permanently when the password of its User changes, but not when the password is only rehashed', async () => {
     await accounts.putUser('bob');
     const [bob, alice] = [await begin('bob'), await begin('alice')];
     const { credentialID = '' } = accounts.directory.account('bob') ?? {};

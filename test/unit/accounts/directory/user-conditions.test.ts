@@ -151,7 +151,7 @@ test('a User who shares an e-mail address with a configured user gets a conditio
   expect(reportedTo('bob').at(-1)).toContain('(shared with alice)');
 });
 
-test('a User who shares an identity gets a condition that names the identity', async () => {
+test('a User who shares an identity with another User gets a condition that names the identity', async () => {
   const identities = [{ provider: 'corp', subject: '17' }];
   await accounts.putUser('bob', { identities });
   await accounts.putUser('carol', { identities: [{ provider: 'corp', subject: '18' }, ...identities] });

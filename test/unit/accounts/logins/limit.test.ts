@@ -138,7 +138,7 @@ describe('an address with a recent login of the user', () => {
 });
 
 describe('the hard limit', () => {
-  test('the hard limit of a user and address lasts one window after the last failure, and does not affect other pairs', () => {
+  test('the hard limit of a user and address lasts one window after the last failure, and does not affect other users and addresses', () => {
     const { wait, fail, advance } = lab();
     fail(attempt('alice'), limit.maxTries - 1);
     advance(minute);

@@ -99,7 +99,7 @@ describe('failed logins on one replica', () => {
   );
 
   // evidence: limit-shared-by-replicas
-  test('an attacker has no more login attempts when there are many replicas', async () => {
+  test('an attacker has no more login attempts with many replicas than with one', async () => {
     const tries = async (all: readonly Replica[]): Promise<number> => {
       let made = 0;
       for (let time = 0; time < 20 * minute; time += 2 * second) {

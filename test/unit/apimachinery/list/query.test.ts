@@ -107,7 +107,7 @@ describe('a list of /kapis', () => {
     expect((await names(query)).join(' ')).toBe(expected);
   });
 
-  test('a list of /kapis counts objects before paging', async () => {
+  test('a list of /kapis reports the number of objects before paging', async () => {
     expect((await paged('limit=1')).total).toBe(4);
     expect((await paged('limit=0&name=l')).total).toBe(2);
   });

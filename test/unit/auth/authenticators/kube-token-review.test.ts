@@ -150,7 +150,7 @@ describe('review results are cached', () => {
   });
 });
 
-test('a token is cached by its fingerprint for 10 s of the monotonic clock after it was accepted', async () => {
+test('a token is cached by its fingerprint for 10 s after it was accepted, as measured by the monotonic clock', async () => {
   const clock = jest.spyOn(performance, 'now').mockReturnValue(1_000);
   try {
     const cluster = new MemoryCluster();

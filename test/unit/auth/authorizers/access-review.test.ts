@@ -36,7 +36,7 @@ function lab(decide: (spec: Spec) => unknown = () => ({ allowed: true })): Lab {
   };
 }
 
-test('an authorization decision is reused for 10 s by the monotonic clock', async () => {
+test('an authorization decision is reused for 10 s, as measured by the monotonic clock', async () => {
   const clock = jest.spyOn(performance, 'now').mockReturnValue(1_000);
   try {
     const { client, reviews } = lab();

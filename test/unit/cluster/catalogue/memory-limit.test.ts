@@ -18,7 +18,7 @@ beforeEach(() => {
   });
 });
 
-test('the shares of a memory limit are added up', () => {
+test('the shares of a memory limit count towards one total', () => {
   const pods = limit.share('pods');
   const jobs = limit.share('jobs');
   pods.hold(6 * mebibyte);

@@ -112,7 +112,7 @@ describe('a caller sees logs', () => {
     );
   });
 
-  test('a caller sees logs of namespaces with a binding that a review allows, from the creation of each namespace', async () => {
+  test('a caller sees logs of namespaces with a role binding that a review allows, from the creation of each namespace', async () => {
     const { visible, reviews, released } = await see({
       bound: ['blog', 'gone', 'shop'],
       allowed: ['gone', 'shop', 'other'],
@@ -132,7 +132,7 @@ describe('a caller sees logs', () => {
     expect(released).toBe(1);
   });
 
-  test('a caller sees logs of named namespaces without a binding, even before the bindings are read', async () => {
+  test('a caller sees logs of named namespaces without a role binding, even before the role bindings are read', async () => {
     const { visible } = await see({
       hasSynced: false,
       bound: ['blog'],
@@ -166,11 +166,11 @@ describe('a caller sees logs', () => {
     expect(await see({ bound: ['shop'], present: { shop: 5 } })).toMatchObject({ visible: new Map(), released: 0 });
   });
 
-  test('a caller who names no namespace sees logs of none before the bindings are read', async () => {
+  test('a caller who names no namespace sees no logs before the role bindings are read', async () => {
     await expect(see({ hasSynced: false })).rejects.toMatchObject({ code: 503 });
   });
 
-  test('a caller sees logs of at most 10,000 namespaces with a binding', async () => {
+  test('a caller sees logs of at most 10,000 namespaces with a role binding', async () => {
     expect((await see({ bound: names(10_000) })).visible).toEqual(new Map());
     await expect(see({ bound: names(10_001) })).rejects.toMatchObject({
       code: 403,
@@ -179,7 +179,7 @@ describe('a caller sees logs', () => {
     });
   });
 
-  test('a caller sees logs of at most 200 named namespaces without a binding', async () => {
+  test('a caller sees logs of at most 200 named namespaces without a role binding', async () => {
     const bound = names(50);
     expect((await see({ bound, namespaces: names(250) })).reviews).toHaveLength(251);
     await expect(see({ bound, namespaces: names(251) })).rejects.toMatchObject({ code: 400 });

@@ -398,7 +398,7 @@ describe('the device page', () => {
   });
 });
 
-test('a device gets 503 after five attempts if every user code is taken', async () => {
+test('a device authorization request gets 503 after five attempts if every user code is taken', async () => {
   const made = await lab();
   let writes = 0;
   made.client.before = ({ method }) => {

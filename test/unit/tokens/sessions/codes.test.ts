@@ -227,7 +227,7 @@ describe('an authorization code whose session is changed concurrently', () => {
 });
 
 describe('a device code', () => {
-  test('a device code that is polled is pending, without a read of the cluster', async () => {
+  test('a device code that is polled is reported as pending without a read of the cluster', async () => {
     const code = await newDevice();
     const before = reads();
     expect(await use(code)).toBe('waiting');

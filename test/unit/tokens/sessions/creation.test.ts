@@ -18,7 +18,7 @@ import {
 } from '../../../labs/sessions.ts';
 
 describe('a new session', () => {
-  test('a new session is in the cluster before the login gets its response, and contains no token', async () => {
+  test('a new session is stored in the cluster before the login gets its response, and contains no token', async () => {
     const { cluster, clock, replica } = lab();
     const { sessions } = await replica();
     const { session, refreshToken } = await sessions.create({ ...login, scope: 'openid' });
@@ -46,7 +46,7 @@ describe('a new session', () => {
     expect(two.client.requestsTo('GET', sid)).toHaveLength(1);
   });
 
-  test('a new session is read once for concurrent requests, and a missing session is not read again for a moment', async () => {
+  test('a new session is read once for concurrent requests, and a missing session is not read again for a short time', async () => {
     const { replica } = lab();
     const { sessions, client } = await replica();
     const sid = newSessionID();

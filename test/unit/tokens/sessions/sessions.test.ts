@@ -157,7 +157,7 @@ describe('a session ID', () => {
     expect(client.requestsTo('GET', sid)).toHaveLength(before + 2);
   });
 
-  test('a session ID that the watch has not sent is read each time, so that a revocation takes effect at once', async () => {
+  test('a session ID that the watch has not sent is looked up in the cluster each time, so that a revocation takes effect at once', async () => {
     const { replica } = lab();
     const [one, two] = [await replica(), await replica()];
     one.client.holdWatches();
