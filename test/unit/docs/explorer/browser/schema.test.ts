@@ -131,7 +131,7 @@ describe('exampleOf()', () => {
   });
 });
 
-describe.each(['platform.v3.json', 'custom-resources.v3.json'])('in %s', (file) => {
+describe.each(['platform.v3.json', 'custom-resources.v3.json'])('the OpenAPI document %s', (file) => {
   const document = JSON.parse(readFileSync(new URL(`../../../../../api/${file}`, import.meta.url), 'utf8')) as object;
   const { operations, tags } = read(document);
 
