@@ -102,7 +102,7 @@ test('the number of keys that wait for a write is limited', async () => {
   expect(written).toHaveLength(2_000);
 });
 
-test('stopping writes the remaining values of all keys at once, and retries no write', async () => {
+test('the remaining values of all keys are written at once when the server stops, and no write is retried', async () => {
   writes.put('a', 'x');
   writes.put('b', 'y');
   await writes.stop();

@@ -414,7 +414,7 @@ describe('a user who must change the password', () => {
     expect(lab.directory.account('bob')?.passwordChangeRequired).toBe(true);
   });
 
-  test('a configured user who must change the password has all rights again after the change', async () => {
+  test('a configured user who must change the password is no longer restricted after the change', async () => {
     const data = { hash: Buffer.from(lab.hashes.of(rightPassword, 'bcrypt:4')).toString('base64') };
     lab.cluster.put(secrets, { metadata: { name: 'erin' }, data });
     lab.configure({

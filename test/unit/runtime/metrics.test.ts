@@ -79,7 +79,7 @@ test.each(all.filter(({ labels }) => Object.keys(labels).length > 0).map((metric
   },
 );
 
-test('metric values whose label is replaced by the same value are added up', async () => {
+test('metric values whose labels are replaced by the same value are added up', async () => {
   definitions.upstreamConnections.read(() => [
     [{ state: 'busy' }, 2],
     [{ state: 'hostile' as 'busy' }, 3],

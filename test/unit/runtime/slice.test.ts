@@ -51,7 +51,7 @@ describe('visitInSlices()', () => {
     expect(longestRow(log)).toBe(4);
   });
 
-  test('visitInSlices() yields to other work as often when several calls are in progress', async () => {
+  test('visitInSlices() yields to other work at the same rate when several calls are in progress', async () => {
     const log: string[] = [];
     const works = items.map(() =>
       visitInSlices(items, wanted, () => {

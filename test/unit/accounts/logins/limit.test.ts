@@ -463,7 +463,7 @@ describe('concurrent login attempts', () => {
     }
   });
 
-  test('concurrent login attempts with two guesses count twice', async () => {
+  test('concurrent login attempts count twice if they contain two guesses', async () => {
     const { limiter } = lab();
     const all = [secret(), secret(), secret(), secret()];
     expect(all.slice(0, 3).map((one) => limiter.enter(one, 2))).toEqual([0, 0, 0]);
@@ -625,7 +625,7 @@ describe('unlocking a user', () => {
 });
 
 describe('the failures that a replica publishes', () => {
-  test('the failures that a replica publishes have not expired', () => {
+  test('the failures that a replica publishes do not include expired ones', () => {
     const { limiter, fail, advance } = lab();
     fail(attempt('old'));
     advance(limit.within - 1);

@@ -163,7 +163,7 @@ describe('the User of a later login', () => {
     expect(bodies).toEqual([{ metadata: { uid }, spec: { displayName: null, email: null } }]);
   });
 
-  test('the User of a later login is logged in with a warning in the log when the update fails', async () => {
+  test('the User of a later login can log in when the update fails, and the log contains a warning', async () => {
     await accounts.putUser('erin', linked, false);
     before = { PATCH: failure };
     await expect(linking.accountOf({ ...erin, displayName: 'Erin M.' })).resolves.toMatchObject({

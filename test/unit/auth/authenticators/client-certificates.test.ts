@@ -171,7 +171,7 @@ describe('the certificate chain that a client presents', () => {
     },
   );
 
-  test('the certificate chain of a client that presents none is undefined', () => {
+  test('presentedChain() returns undefined for a client without a certificate', () => {
     expect(presentedChain(presenting(undefined))).toBeUndefined();
   });
 });

@@ -109,7 +109,7 @@ test.each([
     { allowed: true, denied: true, reason: 'no' },
   ],
   ['cannot be evaluated', { allowed: false, reason: '' }, { allowed: false, evaluationError: 'oops' }],
-  ['has a value of allowed that is not a boolean', { allowed: false, reason: '' }, { allowed: 'true' }],
+  ['has a value of `allowed` that is not a boolean', { allowed: false, reason: '' }, { allowed: 'true' }],
   ['has no status', { allowed: false, reason: '' }, undefined],
 ])('an access review that %s results in the decision %j', async (_, decision, status) => {
   const { authorizer } = lab(() => status);
