@@ -104,7 +104,7 @@ test.each(['drain', 'stop'] as const)(
   },
 );
 
-test('the health checks of the lifecycle are those of all components with a report, by name, in order', () => {
+test('the health checks of the lifecycle are those of all components that report their health, in order', () => {
   let problem = 'not read yet';
   lifecycle.add('silent', {});
   lifecycle.add('users', { problem: () => problem });

@@ -492,7 +492,7 @@ describe('the log of a login that is not linked', () => {
   const hintsIn = (lines: readonly string[]): Record<string, unknown>[] =>
     lines.map((line) => JSON.parse(line) as Record<string, unknown>).filter((line) => line['message'] === message);
 
-  test('the log of a rejected LDAP login names the subject and a User for the link if no User is linked', async () => {
+  test('the log of a rejected LDAP login names the subject and the User to link if no User is linked', async () => {
     const { log, lines } = logOfLines();
     const made = await lab('lookup', log);
     await as(made, 'erin', 'wrong');
@@ -503,7 +503,7 @@ describe('the log of a login that is not linked', () => {
     ]);
   });
 
-  test('the log of a rejected LDAP login names the subject and a User for the link if two Users are linked', async () => {
+  test('the log of a rejected LDAP login names the subject and the User to link if two Users are linked', async () => {
     const { log, lines } = logOfLines();
     const made = await lab('lookup', log);
     for (const name of ['b', 'a']) await made.putUser(name, linked, false);
@@ -514,7 +514,7 @@ describe('the log of a login that is not linked', () => {
     });
   });
 
-  test('the log of a rejected LDAP login names the subject and a User for the link if the name belongs to another User', async () => {
+  test('the log of a rejected LDAP login names the subject and the User to link if the name belongs to another User', async () => {
     const { log, lines } = logOfLines();
     const made = await lab('auto', log);
     await made.putUser(

@@ -145,7 +145,7 @@ test.each(['lower case', 'no hyphen', 'spaces'])('a user code may be typed with 
 
 describe('a device', () => {
   // evidence: device-denied
-  test('a device that is denied gets access_denied', async () => {
+  test('a device that the user denies gets access_denied', async () => {
     const all = await waiting();
     const response = await all.browser.submit(await typeIn(all), { decision: 'deny' });
     expect(response.text).toContain('Device denied');
