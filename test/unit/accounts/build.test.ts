@@ -15,7 +15,7 @@ const statusesOfBob = (): unknown[] =>
   accounts.client.requestsTo('PATCH', '/users/bob/status').map(({ body }) => (body as { status: unknown }).status);
 
 describe('the status condition of a User', () => {
-  test('the status condition of a User is written when the User changes and when the configuration changes', async () => {
+  test('the status condition of a User is updated when the User or the configuration changes', async () => {
     await accounts.putUser('bob');
     await accounts.clock.advance(1_000);
     accounts.configure({ users: [{ username: 'bob' }] });

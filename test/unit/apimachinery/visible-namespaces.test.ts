@@ -58,7 +58,7 @@ test('a user with the right in all namespaces sees all namespaces', async () => 
   expect(reviewed).toEqual(['list *']);
 });
 
-test('a request for one namespace, one object or the cluster requires exactly the right for it', async () => {
+test('a request for one namespace, one object or the whole cluster requires only the right to that scope', async () => {
   allowed = new Set(['list a', 'get a/p', 'list *']);
   expect(await visible(pods, { namespace: 'a' })).toBeUndefined();
   expect(await visible(pods, { verb: 'get', namespace: 'a', name: 'p' })).toBeUndefined();
@@ -113,7 +113,7 @@ test('namespaces are visible if a role in them allows the verb `get` for namespa
   expect(reviewed.filter((key) => key.includes('list'))).toEqual(['list *', 'list */c', 'list */b', 'list */b']);
 });
 
-test('other candidate namespaces are confirmed by access reviews with bounded concurrency', async () => {
+test('candidate namespaces are confirmed by access reviews with bounded concurrency', async () => {
   granted = Array.from({ length: 100 }, (_, index) => `n${index}`);
   allowed = new Set(['list n7', 'list n77']);
   expect(await visible(pods, {})).toEqual(['n7', 'n77']);
@@ -121,13 +121,13 @@ test('other candidate namespaces are confirmed by access reviews with bounded co
   expect(maxOpen).toBe(32);
 });
 
-test('a list of one namespace by name is reviewed for that name', async () => {
+test('access to a list of one namespace by name is reviewed for that name', async () => {
   granted = ['a', 'b'];
   allowed = new Set(['watch b/p']);
   expect(await visible(pods, { verb: 'watch', name: 'p' })).toEqual(['b']);
 });
 
-test('a user without any visible namespace gets the error of the cluster scope', async () => {
+test('a user without any visible namespace gets the error for the cluster scope', async () => {
   granted = ['a'];
   await expect(visible(pods, {})).rejects.toMatchObject({
     code: 403,
@@ -135,7 +135,7 @@ test('a user without any visible namespace gets the error of the cluster scope',
   });
 });
 
-test('a namespace named in the request requires no binding', async () => {
+test('a namespace named in the request can be visible without a role binding', async () => {
   synced = false;
   allowed = new Set(['list a', 'list b']);
   expect(await visible(pods, {}, 'namespace=a')).toEqual(['a']);
@@ -149,7 +149,7 @@ test('up to a thousand candidate namespaces are reviewed', async () => {
   expect(await visible(pods, {})).toEqual(['n999']);
 });
 
-test('more candidate namespaces than the limit are rejected', async () => {
+test('a request with more candidate namespaces than the limit is rejected', async () => {
   granted = Array.from({ length: 1001 }, (_, index) => `n${index}`);
   await expect(visible(pods, {})).rejects.toMatchObject({
     code: 403,

@@ -98,7 +98,7 @@ describe('the audit log file', () => {
     expect(readFileSync(path, 'utf8')).toBe('1\n2\n3\n');
   });
 
-  test('an audit log file that cannot be written at shutdown loses the remaining events, which are counted', async () => {
+  test('the events that cannot be written to the audit log file at shutdown are counted as lost', async () => {
     const { path, sink, lost } = lab();
     await mkdir(path);
     sink.write('1');

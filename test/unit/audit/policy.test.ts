@@ -16,7 +16,7 @@ const levelOf = (rules: readonly object[], audited: Audited): string =>
   evaluatePolicy(audit.parse({ policy: { rules } }).policy, audited).level;
 
 test.each([{ users: ['system:anonymous'] }, { userGroups: ['system:unauthenticated'] }])(
-  'an audit policy rule matches requests without a user by the names that Kubernetes gives them: %j',
+  'an audit policy rule matches anonymous requests by the user and group names of Kubernetes: %j',
   (rule) => {
     expect(levelOf([{ level: 'Metadata', ...rule }], request('GET', '/metrics'))).toBe('Metadata');
     expect(levelOf([{ level: 'Metadata', ...rule }], request('GET', '/metrics', alice))).toBe('None');

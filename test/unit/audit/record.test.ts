@@ -38,7 +38,7 @@ const everything = { rules: [{ level: 'RequestResponse' }] };
 const bytes = (value: unknown): Buffer => Buffer.from(JSON.stringify(value));
 
 describe('an audit event', () => {
-  test('an audit event names users as they were authorized, even if a name looks like a secret', () => {
+  test('an audit event contains the names of users unchanged, even if a name looks like a secret', () => {
     const user = {
       username: 'Bearer root',
       uid: 'eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiJhIn0.c2lnbmF0dXJl',
@@ -170,17 +170,20 @@ describe('the name of a created object', () => {
     ['a Status in protobuf', protobuf, envelope('Status', field(5, field(1, Buffer.from('s')))), 's'],
     ['a truncated message', protobuf, Buffer.from('k8s\0\n\u00ff'), undefined],
     ['invalid JSON', 'application/json', '{', undefined],
-  ])('the name of a created object is read from the response at every level: %s', (_, type, response, name) => {
-    const secrets = '/api/v1/namespaces/default/secrets';
-    for (const level of ['Metadata', 'RequestResponse']) {
-      const { events, record } = begin({ rules: [{ level }] }, 'POST', secrets);
-      record.responseBody?.add(Buffer.from(response));
-      record.describeResponse({ type, encoding: '' });
-      record.complete(0, 201, responded);
-      expect(events[0]?.objectRef?.['name']).toBe(name);
-      expect(events[0]).not.toHaveProperty('responseObject');
-    }
-  });
+  ])(
+    'the name of a created object is read from the response if it has one, at every audit level: %s',
+    (_, type, response, name) => {
+      const secrets = '/api/v1/namespaces/default/secrets';
+      for (const level of ['Metadata', 'RequestResponse']) {
+        const { events, record } = begin({ rules: [{ level }] }, 'POST', secrets);
+        record.responseBody?.add(Buffer.from(response));
+        record.describeResponse({ type, encoding: '' });
+        record.complete(0, 201, responded);
+        expect(events[0]?.objectRef?.['name']).toBe(name);
+        expect(events[0]).not.toHaveProperty('responseObject');
+      }
+    },
+  );
 });
 
 describe('recorded bodies', () => {

@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { managedFields } from '../../bench/managed-fields.ts';
 
-test('fieldsV1() has the format that kube-apiserver writes', () => {
+test('fieldsV1() returns the format that kube-apiserver writes', () => {
   const written = { manager: 'kubectl-create', time: '2026-01-01T00:00:00Z' };
   const pod = {
     apiVersion: 'v1',

@@ -16,7 +16,7 @@ describe('quantile()', () => {
     expect(quantile(sorted, share)).toBe(value);
   });
 
-  test('median() of an even number of values is the lower middle value, and undefined for no values', () => {
+  test('median() returns the lower middle value of an even number of values, and undefined for no values', () => {
     expect(median([4, 1, 3, 2])).toBe(2);
     expect(median([])).toBeNaN();
   });

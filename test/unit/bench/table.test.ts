@@ -35,7 +35,7 @@ test.each([
   expect(figure(value)).toBe(text);
 });
 
-test('the benchmark table shows the median of the ratios of the rounds, with the minimum and maximum of the CPU', () => {
+test('the benchmark table shows the median ratio of the rounds, and the minimum and maximum CPU time', () => {
   const rows = [row('ours', [2, 4, 9]), row('nginx', [1, 1, 3])];
   expect(ratiosOf(rows)).toMatchObject(
     [{ label: 'ours', peer: 'nginx', ratios: { cpu: 3, perSecond: 0.333, rss: 1 }, lowest: 2, highest: 4 }].map(

@@ -33,7 +33,7 @@ const framings = [
 ];
 
 test.each([1, 2, 7, 100, 1024, 1_000_000])(
-  'the watch reader finds the events in chunks of %d bytes, without bookmarks',
+  'the watch reader counts the events in chunks of %d bytes, without bookmarks',
   (size) => {
     for (const framing of framings)
       expect(readerResult(head + framing, size)).toEqual({ versions: [7, 12, 14], problems: [], status: 200 });

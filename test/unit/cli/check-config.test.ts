@@ -54,7 +54,7 @@ describe('check-config with a configuration', () => {
     expect(printed).toEqual([expect.stringContaining('standard input: authentication.issuer: ')]);
   });
 
-  test('check-config names a file that cannot be read', async () => {
+  test('check-config reports the name of a file that cannot be read', async () => {
     expect(await checkConfig([join(folder, 'nowhere.yaml')])).toBe(2);
     expect(printed).toEqual([
       `error: check-config: cannot read ${join(folder, 'nowhere.yaml')}: no such file or directory`,
@@ -74,7 +74,7 @@ const configMap = (data: unknown): string => JSON.stringify({ apiVersion: 'v1', 
 describe('check-config with a ConfigMap', () => {
   test.each([
     ['valid', 'https://platform.example', 0, 'is valid'],
-    ['wrong', 'http://platform.example', 1, 'authentication.issuer: '],
+    ['invalid', 'http://platform.example', 1, 'authentication.issuer: '],
   ])('check-config reports the configuration in a ConfigMap as %s', async (_, issuer, code, word) => {
     expect(await check(configMap({ 'platform.yaml': `${head}authentication: {issuer: "${issuer}"}\n` }))).toBe(code);
     expect(printed).toEqual([expect.stringContaining(word)]);
@@ -113,7 +113,7 @@ describe('check-config with a ConfigMap', () => {
 
 describe('check-config with another file', () => {
   test.each([
-    ["Helm's values", 'replicaCount: 2\nconfig: {authentication: {issuer: ""}}\nimage: {tag: x}\n'],
+    ['Helm values', 'replicaCount: 2\nconfig: {authentication: {issuer: ""}}\nimage: {tag: x}\n'],
     ['another object', 'apiVersion: v1\nkind: Secret\ndata: {platform.yaml: eA==}\n'],
   ])('check-config rejects another file in one sentence that names what is expected: %s', async (_, text) => {
     expect(await check(text)).toBe(1);
@@ -126,7 +126,7 @@ describe('check-config with another file', () => {
     expect(await check(`${start}${head}authentication: {issuer: "https://platform.example"}\n`)).toBe(0);
   });
 
-  test('check-config treats a configuration that lacks only its kind as a configuration', async () => {
+  test('check-config reports the problems of a configuration that lacks only its kind', async () => {
     expect(await check('authentication: {issuer: x}\n')).toBe(1);
     for (const path of ['apiVersion', 'kind', 'authentication.issuer'])
       expect(printed.filter((line) => line.includes(`: ${path}: `))).toHaveLength(1);

@@ -34,7 +34,7 @@ describe('the help', () => {
     },
   );
 
-  test('the help lists exactly the flags that the server accepts', () => {
+  test('the help of platform-apiserver lists exactly the flags that the server accepts', () => {
     const parsed = parseFlags(['--namespace=ns'], {});
     const names = Object.keys(parsed).map((name) => name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`));
     expect(flagsTable().map(([flag]) => flag.replace(/=.*/, ''))).toEqual(names.map((name) => `--${name}`));
@@ -54,13 +54,13 @@ describe('the help', () => {
 
 describe('a command line', () => {
   test.each([['--help'], ['-h'], ['--namespace=ns', '-h'], ['--nonsense', '--help'], ['hash-password', '-h']])(
-    'a command line prints help for --help in any position: %j',
+    'a command line with a request for help in any position prints the help: %j',
     (...args) => {
       expect(informationFor(args)).toMatch(/^Usage: platform-apiserver /);
     },
   );
 
-  test('a command line prints the version on request', () => {
+  test('a command line with a request for the version prints the version', () => {
     expect(informationFor(['--version'])).toBe(`platform-apiserver ${version}`);
   });
 

@@ -209,7 +209,7 @@ describe('over HTTP/2 the test client', () => {
   });
 });
 
-test('the test client returns the same results over a socket and over a pipe', async () => {
+test('the test client returns the same result for a stream over a socket and over a pipe', async () => {
   const faulty = net.createServer((socket) => socket.once('data', () => socket.end(`${sized(4)}hello`)));
   faulty.listen(0, '127.0.0.1');
   await once(faulty, 'listening');

@@ -238,7 +238,7 @@ describe('a changed resource', () => {
     expect(discovery.resolve('gizmos')?.revision).toBe('u/2');
   });
 
-  test('a changed resource has no revision after a list without its definition', async () => {
+  test('a changed resource has no revision if a list does not contain its definition', async () => {
     const watch = await startWithDefinition();
     await watch.send({ type: 'ERROR', object: { kind: 'Status', code: 410, reason: 'Expired' } });
     await clock.advance(0);
@@ -264,7 +264,7 @@ describe('before the first discovery response', () => {
     await discovery.waitForSync(new AbortController().signal);
   });
 
-  test('a changed definition does not make discovery synced before its first response', async () => {
+  test('a changed definition does not mark discovery as synced before its first response', async () => {
     const { documents } = cluster;
     cluster.documents = {};
     await start();

@@ -63,7 +63,7 @@ test('one of several concurrent candidates acquires the Lease', async () => {
   expect(held(...all).filter(Boolean)).toHaveLength(1);
 });
 
-test('a candidate takes over the Lease from a holder that is gone, but only after that holder considers the Lease lost', async () => {
+test('a candidate takes over the Lease of a holder that no longer renews it, but only after that holder considers the Lease lost', async () => {
   const { clock, replica } = lab();
   const [one, two] = [await replica('one'), await replica('two')];
   one.client.before = () => {
@@ -80,7 +80,7 @@ test('a candidate takes over the Lease from a holder that is gone, but only afte
   expect(one.lines().filter((line) => line.includes('lease read or write failed'))).toHaveLength(1);
 });
 
-test('a stop releases the Lease, which can be acquired at once', async () => {
+test('a candidate that stops releases the Lease, and another candidate can acquire it at once', async () => {
   const { clock, replica, spec } = lab();
   const [one, two] = [await replica('one'), await replica('two')];
   await one.lease.stop();
@@ -94,7 +94,7 @@ test('a stop releases the Lease, which can be acquired at once', async () => {
 test.each([
   ['acquired', 'POST', 0],
   ['renewed', 'PUT', 6 * second],
-])('a stop releases a Lease that is being %s', async (_, write, later) => {
+])('a candidate that stops releases a Lease that is being %s', async (_, write, later) => {
   const { clock, cluster, spec } = lab();
   const client = cluster.client();
   const lease = new Lease({ client, namespace, name, identity: 'one', clock, log: logOfLines().log });
@@ -117,7 +117,7 @@ test.each([
   expect(spec()['holderIdentity']).toBe('');
 });
 
-test('the Lease of an earlier process expires, whatever the clock of that process showed', async () => {
+test('the Lease of an earlier process expires even if the clock of that process was wrong', async () => {
   const { clock, cluster, replica } = lab();
   cluster.put(path, { metadata: { name }, spec: { holderIdentity: 'gone', renewTime: '2999-01-01T00:00:00.000000Z' } });
   const one = await replica('one');

@@ -88,7 +88,7 @@ describe('the referenced Secrets', () => {
     expect(changes).toBe(before + 2);
   });
 
-  test('the referenced Secrets are exactly those of the last call', async () => {
+  test('the referenced Secrets are only those of the last call, and no others are watched', async () => {
     for (const name of ['a', 'b']) put(name, name);
     await follow('a');
     await follow('a', 'b');
@@ -128,7 +128,7 @@ describe('the referenced Secrets', () => {
     await expect(secrets.settled(AbortSignal.abort(new Error('too late')))).rejects.toThrow('too late');
   });
 
-  test('the referenced Secrets are not watched after a stop', async () => {
+  test('the referenced Secrets are no longer watched after the server has stopped', async () => {
     put('a', 'a');
     await follow('a');
     secrets.stop();

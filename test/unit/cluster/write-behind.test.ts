@@ -102,7 +102,7 @@ test('the number of keys that wait for a write is limited', async () => {
   expect(written).toHaveLength(2_000);
 });
 
-test('a stop writes the remaining values of all keys at once, and retries no write', async () => {
+test('the remaining values of all keys are written at once when the server stops, and no write is retried', async () => {
   writes.put('a', 'x');
   writes.put('b', 'y');
   await writes.stop();
@@ -167,14 +167,14 @@ test('a failed write of a key is logged with the key and the cause', async () =>
   ]);
 });
 
-test('no write of a key is scheduled after a stop', async () => {
+test('no write of a key is scheduled after the server has stopped', async () => {
   writes.put('a', 'x');
   await writes.stop();
   writes.put('b', 'y');
   expect(clock.pending()).toEqual([]);
 });
 
-test('a stop gives slow writes three seconds to complete', async () => {
+test('slow writes have three seconds to complete when the server stops', async () => {
   slowly = () => clock.advance(1_000);
   for (const key of ['a', 'b', 'c', 'd', 'e', 'f']) writes.put(key, 'x');
   await writes.stop();

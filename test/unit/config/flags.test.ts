@@ -100,7 +100,7 @@ describe('the command line', () => {
   test.each([
     [0, 'usage: a (expected 0 arguments, got 2)'],
     [1, 'usage: a (expected 1 argument, got 2)'],
-  ])('a command that takes %d arguments rejects two arguments', (count, message) => {
+  ])('two arguments are rejected by a command whose maximum number of arguments is %d', (count, message) => {
     expect(() => parseArguments(['x', 'y'], 'a', count)).toThrow(new UsageError(message));
   });
 

@@ -166,7 +166,7 @@ describe('a token for kube-apiserver', () => {
 
 describe('the token webhook', () => {
   test.each([
-    ['a client with introspection', basic('webhook')],
+    ['a client that is allowed to introspect', basic('webhook')],
     ['a user who is allowed to create tokenreviews', bearer(serviceToken)],
   ])('the token webhook reports the user of a token to %s', async (_, headers) => {
     const made = await lab();
@@ -220,7 +220,7 @@ describe('the token webhook', () => {
   });
 
   // evidence: token-review-introspection
-  test('a client without introspection can validate only its own tokens at the token webhook', async () => {
+  test('a client that is not allowed to introspect can validate only its own tokens at the token webhook', async () => {
     const made = await lab();
     const own = await tokenOf(made, { client_id: 'other', client_secret: 'other' });
     expect((await review(made, own, basic('other'))).json()).toMatchObject({ status: { authenticated: true } });

@@ -71,7 +71,7 @@ describe('a configuration warning', () => {
     expect(reported.slice(2)).toEqual([[refused], []]);
   });
 
-  test('a configuration warning does not reject the configuration, and disappears with it', () => {
+  test('a configuration warning does not prevent the configuration from taking effect, and disappears with it', () => {
     const live = new LiveConfiguration();
     live.accept(first);
     live.warn('corp', [refused]);

@@ -145,7 +145,7 @@ describe('the configuration document', () => {
     });
   });
 
-  test('the configuration document has no client if the list is empty, so that the default client can be removed', () => {
+  test('a configuration document with an empty list of clients removes the default client', () => {
     const parsed = parseConfiguration(withAuthentication('  clients: []'));
     expect(parsed).toMatchObject({ ok: true, value: { authentication: { clients: [] } } });
   });
@@ -229,7 +229,7 @@ audit: {policy: {level: All}, webhook: {url: "https://a:b@c/"}}
     ['issuer: ""', 'issuer'],
     ['issuer: 5', 'issuer'],
     ['issuer: {}', 'issuer'],
-  ])('the configuration document rejects the issuer in %s', (line, path) => {
+  ])('the configuration document "%s" is rejected because of its issuer', (line, path) => {
     expect(new Set(paths(withAuthentication('').replace('issuer: https://a.example', line)))).toEqual(
       new Set([`authentication.${path}`]),
     );
@@ -295,7 +295,7 @@ audit: {policy: {level: All}, webhook: {url: "https://a:b@c/"}}
       'clients[0].redirectURIs[0]',
     ]),
     ['clients: [{name: a, secret: x, secretRef: {name: a, key: b}}]', 'clients[0]'],
-  ])('the configuration document rejects %s', (line, path) => {
+  ])('a configuration document with %s is rejected', (line, path) => {
     expect(paths(withAuthentication(`  ${line}\n`))).toEqual([`authentication.${path}`]);
   });
 
@@ -308,12 +308,12 @@ audit: {policy: {level: All}, webhook: {url: "https://a:b@c/"}}
       'users: [{username: a.b-c1, passwordRef: {name: a, key: b}, email: a@b.example, displayName: A, state: Disabled}]',
     ],
     ['clients: [{name: a, secretRef: {name: a, key: b}, grantTypes: []}]'],
-  ])('the configuration document accepts %s', (line) => {
+  ])('a configuration document with %s is accepted', (line) => {
     expect(problems(withAuthentication(`  ${line}\n`))).toEqual([]);
   });
 
   test.each(['__proto__', 'constructor', 'toString', 'valueOf', 'hasOwnProperty'])(
-    'the configuration document rejects the unknown key %s',
+    'a configuration document with the unknown key %s is rejected',
     (key) => {
       expect(problems(withAuthentication(`${key}: {}\n`))).toEqual([`${key}: is not a known key`]);
       expect(problems(withAuthentication(`  ${key}: {}\n`))).toEqual([`authentication.${key}: is not a known key`]);
@@ -321,7 +321,7 @@ audit: {policy: {level: All}, webhook: {url: "https://a:b@c/"}}
   );
 
   // evidence: client-name-unique
-  test('the configuration document reports the position of a repeated name', () => {
+  test('a configuration document with a repeated name is rejected with the position of the name', () => {
     expect(
       problems(
         withAuthentication(`  users:

@@ -50,7 +50,7 @@ test.each<[string, Sections, string]>([
   ['requests.corsAllowedOrigins[0]', { requests: { corsAllowedOrigins: [http] } }, 'must be an origin'],
   ['audit.webhook.url', { audit: { webhook: { url: http } } }, 'without username and password'],
 ])(
-  'the key %s rejects a URL with a password, and the error does not contain the password',
+  'a URL with a password is rejected for the key %s, and the error does not contain the password',
   (path, { authentication, ...sections }, message) => {
     const parsed = parseConfiguration(
       stringify({
@@ -71,7 +71,7 @@ test.each([
   ['--server', () => parseCredentialFlags([`--server=${http}`])],
   ['the server', () => new AuthorizationServer(http, undefined)],
 ])(
-  'the credential plugin rejects a URL with a password for %s, and the error does not contain the password',
+  'a URL with a password is rejected for %s of the credential plugin, and the error does not contain the password',
   (name, parse) => {
     expect(parse).toThrow(new RegExp(`^${name} ${expected}$`));
   },

@@ -176,7 +176,7 @@ describe('the OpenAPI 3 document', () => {
     });
   });
 
-  test('the OpenAPI 3 document is available under its hash from the index, where it may be cached forever', async () => {
+  test('the OpenAPI 3 document is available at the URL with its hash in the index, and may be cached forever', async () => {
     const { paths } = await document('/openapi/v3');
     const url = String(paths?.['apis/resources.platform.io/v1alpha3']?.['serverRelativeURL']);
     expect(url).toMatch(/^\/openapi\/v3\/apis\/resources\.platform\.io\/v1alpha3\?hash=[0-9A-F]{128}$/);
@@ -196,7 +196,7 @@ describe('the OpenAPI 3 document', () => {
   });
 });
 
-test('the OpenAPI 3 document describes a kind that no API of the cluster has, for kubectl explain', async () => {
+test('kubectl explain finds the description of a kind that no API of the cluster has in the OpenAPI 3 document', async () => {
   const wanted = {
     'io.platform.logging.v1.LogQuery': {
       description: 'What was found',
@@ -269,7 +269,7 @@ describe('when the schemas of the cluster are unavailable', () => {
     expect(requested).toHaveLength(2);
   });
 
-  test('a kind that the schemas of the cluster lack has a generic description', async () => {
+  test('a kind without a schema in the cluster has a generic description', async () => {
     responses = [() => Promise.resolve({ components: { schemas: {} } })];
     const { components } = await document(groupPath);
     expect(Object.keys(components?.['schemas'] ?? {})).toEqual([`${own}.Node`, `${own}.NodeList`]);

@@ -13,13 +13,16 @@ const names: readonly Pick<UserInfo, 'username' | 'groups'>[] = [
   { username: 'anna', groups: ['system:masters'] },
 ];
 
-test.each(names)('the gateway forwards requests of %j only if kube-apiserver verified the identity', (name) => {
-  expect(() => headersOf({ ...name, via: 'token' })).toThrow(expect.objectContaining({ code: 403 }));
-  for (const via of ['token-review', 'request-header'] as const)
-    expect(headersOf({ ...name, via })).toHaveProperty('impersonate-user', name.username);
-});
+test.each(names)(
+  'the gateway forwards requests of the user %j only if kube-apiserver verified the identity',
+  (name) => {
+    expect(() => headersOf({ ...name, via: 'token' })).toThrow(expect.objectContaining({ code: 403 }));
+    for (const via of ['token-review', 'request-header'] as const)
+      expect(headersOf({ ...name, via })).toHaveProperty('impersonate-user', name.username);
+  },
+);
 
-test.each(names)('a verified caller cannot become %j at the gateway', (name) => {
+test.each(names)('the gateway does not forward a verified caller as the unverified user %j', (name) => {
   const caller: UserInfo = { username: 'system:admin', groups: ['system:masters'], via: 'token-review' };
   expect(() => headersOf(caller, { ...name, via: 'token' })).toThrow(expect.objectContaining({ code: 403 }));
 });

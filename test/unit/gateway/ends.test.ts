@@ -22,7 +22,7 @@ afterAll(() => {
 
 let server: Server;
 /** Ends the open requests of the server. */
-let ends: Record<'its user changes' | 'its session ends', () => void>;
+let ends: Record<'its user changes' | 'its session is revoked', () => void>;
 /** The outcome of the handler of the request. */
 let handled: Promise<unknown>;
 let info: Pick<RequestInfo, 'verb' | 'subresource' | 'isLongRunning'>;
@@ -33,7 +33,7 @@ beforeEach(async () => {
     'its user changes': () => {
       for (const listener of listeners) listener();
     },
-    'its session ends': () => session.abort(),
+    'its session is revoked': () => session.abort(),
   };
   server = http.createServer((req, res) => {
     const context = {
@@ -85,9 +85,9 @@ async function read(message: IncomingMessage): Promise<readonly [text: string, i
 
 test.each([
   ['a watch ends normally', 'its user changes', watch, true],
-  ['a watch ends normally', 'its session ends', watch, true],
+  ['a watch ends normally', 'its session is revoked', watch, true],
   ['a log is cut off', 'its user changes', log, false],
-  ['a log is cut off', 'its session ends', log, false],
+  ['a log is cut off', 'its session is revoked', log, false],
 ] as const)('%s when %s, and kube-apiserver notices', async (_, what, of, isWhole) => {
   info = of;
   const started = nextRequest();
@@ -104,8 +104,8 @@ test.each([
 
 test.each([
   ['GET', 503, 'its user changes'],
-  ['GET', 503, 'its session ends'],
-  ['POST', 502, 'its session ends'],
+  ['GET', 503, 'its session is revoked'],
+  ['POST', 502, 'its session is revoked'],
 ] as const)('a stream requested with %s gets %d when %s before the response', async (method, code, what) => {
   info = log;
   const started = nextRequest();
@@ -118,7 +118,7 @@ test.each([
   await closed;
 });
 
-test.each(['its user changes', 'its session ends'] as const)(
+test.each(['its user changes', 'its session is revoked'] as const)(
   'a stream that has ended is unaffected when %s',
   async (what) => {
     info = watch;
@@ -130,8 +130,8 @@ test.each(['its user changes', 'its session ends'] as const)(
   },
 );
 
-test.each(['its user changes', 'its session ends'] as const)(
-  'a list in transfer is completed when %s',
+test.each(['its user changes', 'its session is revoked'] as const)(
+  'a list in transfer is completed even if %s',
   async (what) => {
     info = list;
     const started = nextRequest();
@@ -149,7 +149,7 @@ test.each([
   ['a watch', watch],
   ['a log', log],
   ['a list', list],
-])('%s ends at kube-apiserver when its client disconnects', async (_, of) => {
+])('the request to kube-apiserver for %s is aborted when the client disconnects', async (_, of) => {
   info = of;
   const started = nextRequest();
   const sent = request().on('error', () => undefined);
@@ -164,7 +164,7 @@ test.each([
 test.each([
   ['a watch', watch],
   ['a list', list],
-])('%s ends at kube-apiserver when its client disconnects before the response', async (_, of) => {
+])('the request to kube-apiserver for %s is aborted when the client disconnects before the response', async (_, of) => {
   info = of;
   const started = nextRequest();
   const sent = request().on('error', () => undefined);

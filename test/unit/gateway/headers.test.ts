@@ -95,7 +95,7 @@ describe('the gateway and request headers', () => {
     expect(down(fields)).toEqual(kept);
   });
 
-  test('the gateway respects two Connection headers', () => {
+  test('the gateway removes the headers that either of two Connection headers names', () => {
     const fields: Fields = [
       ['Connection', 'x-one'],
       ['X-One', '1'],

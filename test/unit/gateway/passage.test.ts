@@ -114,7 +114,7 @@ test('a response that has ended is not aborted', async () => {
 test.each([
   ['a watch', watch, true],
   ['a log', log, false],
-])('data of %s that arrives after its user has changed does not reach the client', async (_, of, isWhole) => {
+])('data of %s does not reach the client if it arrives after the user has changed', async (_, of, isWhole) => {
   const sent = sendRequest(of).end();
   const { start, abort, handler, res, changeUser } = await exchange;
   const errors: unknown[] = [];

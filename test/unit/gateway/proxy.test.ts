@@ -101,7 +101,7 @@ describe('a 401 of kube-apiserver', () => {
     kube.serve = (_, res) => void res.writeHead(401, { 'WWW-Authenticate': 'Basic' }).end('of kube-apiserver');
   });
 
-  test('a 401 of kube-apiserver rejects the credential of the server, which is read again', async () => {
+  test('a 401 of kube-apiserver causes the server to read its credential again', async () => {
     const { status, headers, text } = await sendRequest(app, pods, as('anna'));
     expect([status, headers['retry-after'], headers['www-authenticate']]).toEqual([503, '1', undefined]);
     expect(text).not.toContain('of kube-apiserver');

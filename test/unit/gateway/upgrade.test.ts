@@ -148,7 +148,7 @@ describe('both sides of an upgraded connection are closed', () => {
     ['the client disconnects', ({ client }) => client.resetAndDestroy()],
     ['kube-apiserver disconnects', ({ connection }) => void connection.destroy()],
     ['the connection to kube-apiserver fails', ({ connection }) => void connection.destroy(new Error('reset'))],
-    ['the session is over', () => session.abort()],
+    ['the session is revoked', () => session.abort()],
     ['the user has changed', () => changeUser()],
   ])('both sides of an upgraded connection are closed when %s', async (_, end) => {
     const joined = await join();
@@ -178,7 +178,7 @@ describe('both sides of an upgraded connection are closed', () => {
 
 describe('before an upgrade gets a response', () => {
   test.each<[string, () => void]>([
-    ['the session is over', () => session.abort()],
+    ['the session is revoked', () => session.abort()],
     ['the user has changed', () => changeUser()],
   ])('an upgrade request that has no response yet is aborted when %s', async (_, end) => {
     connect();
@@ -188,7 +188,7 @@ describe('before an upgrade gets a response', () => {
     expect(await handled).toMatchObject({ code: 503 });
   });
 
-  test('a response to an upgrade request that arrives as the session is revoked is not used', async () => {
+  test('a response to an upgrade request is not forwarded if the session is revoked as it arrives', async () => {
     const client = connect();
     const { respond, handled } = await upgradeRequest;
     const { response, destroy } = headOf(101, { upgrade: 'SPDY/3.1' });
@@ -201,7 +201,7 @@ describe('before an upgrade gets a response', () => {
     expect(await client.toArray()).toEqual([]);
   });
 
-  test('no upgrade request is sent if the session was already revoked', async () => {
+  test('the gateway sends no upgrade request to kube-apiserver if the session was already revoked', async () => {
     session.abort();
     connect();
     expect((await upgradeRequest).signal.aborted).toBe(true);

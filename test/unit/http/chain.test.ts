@@ -16,7 +16,7 @@ describe('every response', () => {
     ['to an invalid path', '/%', {}, 400],
     ['to a preflight', resourcePath, { method: 'OPTIONS' }, 401],
   ])(
-    'every response %s has the common headers, and no header that names the software',
+    'every response %s has the common headers, and no header that names the server software',
     async (_, path, options, status) => {
       const response = await sendRequest(face().app, path, options);
       expect(response.status).toBe(status);
@@ -154,7 +154,7 @@ describe('an anonymous request', () => {
     },
   );
 
-  test('a valid token authenticates a request for a public path that uses identities, and an invalid token is ignored', async () => {
+  test('a public path that uses identities accepts a valid token and ignores an invalid one', async () => {
     const { app, handled } = face();
     for (const [path, username] of [
       ['/livez?verbose', 'alice'],
@@ -167,7 +167,7 @@ describe('an anonymous request', () => {
 });
 
 test.each([resourcePath, '/livez?verbose'])(
-  'a request for %s beyond the queue for authentication gets 429, and is not served after a late authentication',
+  'a request for %s gets 429 when the queue for authentication is full, and is not served later',
   async (path) => {
     const { promise, resolve } = Promise.withResolvers<void>();
     const usernames = ['alice', 'bob', 'carol'];
@@ -261,7 +261,7 @@ describe('an unsupported method', () => {
     expect(response.headers.allow).toBe('GET, HEAD, POST');
   });
 
-  test('an unsupported method on a path with several routes gets 405 only with the strictest access of these routes', async () => {
+  test('an unsupported method on a path with several routes gets 405 only for a caller with the strictest access of these routes', async () => {
     const path = '/kapis/version';
     const routes = [doing(() => undefined), { ...doing(() => undefined, path, 'post'), access: authorizedByPath }];
     const { app } = face({ routes, allowed: false });

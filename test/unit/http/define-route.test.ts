@@ -73,7 +73,7 @@ test.each([
   expect((error as Error).message).not.toContain('secret');
 });
 
-test('a route describes its path, query and body in this order', () => {
+test('the description of a route lists its path, query and body in this order', () => {
   const { parameters, body: bodyDescription } = defineRoute({
     method: 'post',
     path: '/things/:name',

@@ -83,7 +83,7 @@ describe.each(paths)('an open watch of %s', (path) => {
         throw unauthorized();
       },
     ],
-    ['yields no user', () => undefined],
+    ['identifies no user any more', () => undefined],
   ])('an open watch ends if its credential %s', async (_, next) => {
     const { response } = await open(path);
     await change(next);
@@ -136,7 +136,7 @@ test('a user who changes while the watch starts is rechecked at once', async () 
   }
 });
 
-test('a revoked session ends only its own watches', async () => {
+test('revoking a session ends only the watches of that session', async () => {
   const path = paths[0] as string;
   const [first, second] = [await open(path, 'one'), await open(path, 'one')];
   const other = await open(path, 'two');
@@ -159,7 +159,7 @@ test('a revoked session ends only its own watches', async () => {
 });
 
 describe('all open watches', () => {
-  test.each([0, 5])('all open watches end when the server drains, distributed over %i ms', async (spread) => {
+  test.each([0, 5])('all open watches end within %i ms when the server drains', async (spread) => {
     const { response } = await open(paths[0] as string);
     openStreams.endAll(spread);
     expect(await response).toMatchObject({ status: 200, text: '' });
@@ -270,7 +270,7 @@ test('an open watch with a rejected token ends even while reviews of forged toke
 });
 
 test.each<[string, () => Promise<void> | void]>([
-  ['its session ends', () => openStreams.endSession('s')],
+  ['its session is revoked', () => openStreams.endSession('s')],
   ['its user is deleted', () => change(() => undefined)],
   ['the server drains', () => openStreams.endAll(0)],
 ])('a stream that still waits for its access review gets 503 if %s', async (_, end) => {

@@ -15,14 +15,14 @@ const responseOf = async (routes: readonly Route[], path: string): Promise<reado
   return [status, text];
 };
 
-test('a hot route is matched before the routes that precede it', async () => {
+test('a route marked as `hot` is matched before the routes that precede it', async () => {
   const routes = [route('/kapis/a/:name', false), route('/kapis/a/b', true)];
   expect(await responseOf(routes, '/kapis/a/b')).toEqual([200, '/kapis/a/b']);
   expect(await responseOf(routes, '/kapis/a/c')).toEqual([200, '/kapis/a/:name']);
 });
 
 test.each(['/kapis/a/b', '/kapis/a/b/', '/kapis/a/b%2E', '/kapis/a/%ZZ', '/kapis/a/nothing/here', '/kapis/a/B'])(
-  'the response for %s is the same with and without a hot route',
+  'the response for %s is the same whether or not a route is marked as `hot`',
   async (path) => {
     const [first, second] = await Promise.all(
       [true, false].map((hot) => responseOf([route('/kapis/a/b', hot), route('/kapis/a/:name', false)], path)),
@@ -39,7 +39,7 @@ test.each([
   '/kapis/a/',
   '/kapis/a/b/c',
   '/kapis/a/%ZZ',
-])('a hot route with a parameter reads the name in %s as Express does', async (path) => {
+])('a route marked as `hot` reads the name in %s as Express does', async (path) => {
   expect(await responseOf([echo(true)], path)).toEqual(await responseOf([echo(false)], path));
 });
 

@@ -22,7 +22,7 @@ beforeEach(async () => {
 const status = async (token: string): Promise<number> => (await lab.call(token, 'GET', 'whoami')).status;
 
 describe("the caller's own password", () => {
-  test("the caller's own password is changed with the current password, and every session is revoked", async () => {
+  test("the caller's own password is changed if the current password is right, and every session is revoked", async () => {
     const [one, other] = [await lab.login('bob'), await lab.login('bob')];
     const response = await lab.call(one, 'PUT', 'users/~/password', change);
     expect(response).toMatchObject({ status: 200 });
@@ -55,7 +55,7 @@ describe("the caller's own password", () => {
     expect(await lab.loginResponse('bob', rightPassword)).toMatchObject({ status: 200 });
   });
 
-  test("the caller's own password may have eight characters of several bytes, or 1,024 bytes", async () => {
+  test("the caller's own password may have as few as eight characters of several bytes, and as many as 1,024 bytes", async () => {
     for (const password of ['パスワードは短い', 'ü'.repeat(512)]) {
       const currentPassword = password.startsWith('パ') ? rightPassword : 'パスワードは短い';
       const token = String((await lab.loginResponse('bob', currentPassword)).json()['access_token']);
@@ -195,7 +195,7 @@ describe('setting the password of another user', () => {
     'patch deployments',
     'patch configmaps platform-config',
     'create sessions',
-  ])('a user who may %s', (power) => {
+  ])('a user with the right "%s"', (power) => {
     const set = async (...rights: string[]): Promise<number> => {
       lab.rights.set('boss', [power]);
       lab.rights.set('carol', ['update users/password', ...rights]);
@@ -323,7 +323,7 @@ describe('setting the password of another user', () => {
   });
 });
 
-describe('a hash that is weaker than new ones', () => {
+describe('a weak hash', () => {
   test('a weak hash is replaced at a login, and sessions continue', async () => {
     const before = lab.directory.account('bob');
     const token = await lab.login('bob');
@@ -345,7 +345,7 @@ describe('a hash that is weaker than new ones', () => {
     [72, preferred],
     [74, 'bcrypt:4'],
   ])(
-    'a weak hash is not replaced if the password exceeds the limit of bcrypt: %d bytes lead to %s',
+    'a weak hash of a password of %d bytes has the parameters %s after a login, since bcrypt is limited to 72 bytes',
     async (bytes, expected) => {
       const password = 'ü'.repeat(bytes / 2);
       const uid = lab.directory.account('bob')?.uid ?? '';
@@ -379,7 +379,7 @@ describe('a hash that is weaker than new ones', () => {
 });
 
 describe('a user who must change the password', () => {
-  test('a user who must change the password can log in, but can only change the password', async () => {
+  test('a user who must change the password can log in, but is allowed only to change the password', async () => {
     await lab.putUser('bob', { groups: ['b'], passwordChangeRequired: true }, false);
     lab.rights.set('bob', ['list users', 'get users', 'update users/password']);
     const token = await lab.login('bob');
@@ -414,7 +414,7 @@ describe('a user who must change the password', () => {
     expect(lab.directory.account('bob')?.passwordChangeRequired).toBe(true);
   });
 
-  test('a configured user who must change the password is unrestricted after the change', async () => {
+  test('a configured user who must change the password is no longer restricted after the change', async () => {
     const data = { hash: Buffer.from(lab.hashes.of(rightPassword, 'bcrypt:4')).toString('base64') };
     lab.cluster.put(secrets, { metadata: { name: 'erin' }, data });
     lab.configure({

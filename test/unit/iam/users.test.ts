@@ -105,19 +105,19 @@ test('a list of users that a fieldSelector limits to one name requires only the 
     expect(await lab.call(bob, 'GET', `users${query}`)).toMatchObject({ status: 403 });
 });
 
-describe('the parameters of a write', () => {
+describe('the query parameters of a write', () => {
   const body = { spec: { displayName: 'Robert' } };
   const change = (query: string) => lab.call(bob, 'PATCH', `users/bob?${query}`, body, merge);
 
   test.each(['fieldManager=console', 'dryRun=All', 'fieldValidation=Warn'])(
-    'the parameters of a write apply when users change their own displayName: %s',
+    'the query parameters of a write apply when users change their own displayName: %s',
     async (query) => {
       expect(await change(query)).toMatchObject({ status: 200 });
       expect(sent()).toMatchObject(Object.fromEntries(new URLSearchParams(query)));
     },
   );
 
-  test('the parameters of a write can request an indented response when users change their own object', async () => {
+  test('the query parameters of a write can request an indented response when users change their own object', async () => {
     expect((await change('pretty=true')).text).toMatch(/^{\n {2}"/);
     expect(sent()).not.toHaveProperty('pretty');
   });
@@ -224,7 +224,7 @@ describe("the caller's own user", () => {
     expect(writes()).toEqual([]);
   });
 
-  test("the caller's own user cannot be changed over the API if it is configured", async () => {
+  test("the caller's own user cannot be changed through the API if it is configured", async () => {
     const alice = await lab.login('alice');
     const response = await lab.call(alice, 'PATCH', 'users/~', { spec: { displayName: 'x' } }, merge);
     expect(response).toMatchObject({ status: 403 });
@@ -264,7 +264,7 @@ describe('a write to a user', () => {
     expect(writes()).toMatchObject([{ method: 'PATCH', contentType: jsonPatch, body: patch, headers: identity }]);
   });
 
-  test('a write to a user that kube-apiserver rejects returns the response of kube-apiserver', async () => {
+  test('a write to a user gets the response of kube-apiserver if kube-apiserver rejects it', async () => {
     const response = await lab.call(bob, 'PATCH', 'users/nobody', { spec: {} }, merge);
     expect(response).toMatchObject({ status: 404 });
     expect(response.json()).toMatchObject({ kind: 'Status', reason: 'NotFound' });

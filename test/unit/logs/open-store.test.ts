@@ -70,7 +70,7 @@ describe('the open log store', () => {
     expect([opened, closed, nameNow()]).toEqual([[1, 2], [1], 'of 2']);
   });
 
-  test('the open log store is closed when its last request has finished, and tails are aborted', async () => {
+  test('a replaced log store is closed when its last request has finished, and its log tails are aborted', async () => {
     const [first, second] = [logs.use(), logs.use()];
     configure(settings(2));
     expect(first.replaced.reason).toBeInstanceOf(StatusError);
@@ -102,7 +102,7 @@ describe('the open log store', () => {
     expect(logs.warning()).toBe('the log store "of 2" did not respond in time');
   });
 
-  test('the open log store is closed at shutdown, and later requests find no store', async () => {
+  test('the open log store is closed at shutdown, and later requests are rejected', async () => {
     await logs.stop();
     expect(closed).toEqual([1]);
     expect(() => logs.use()).toThrow('no log store is open');

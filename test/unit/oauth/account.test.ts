@@ -62,12 +62,9 @@ describe('the account page', () => {
   });
 
   test.each<[string, (all: LoggedIn) => Promise<unknown>]>([
+    ['must now change the password', ({ made }) => made.putUser('bob', { ...profile, passwordChangeRequired: true })],
     [
-      'must change the password by now',
-      ({ made }) => made.putUser('bob', { ...profile, passwordChangeRequired: true }),
-    ],
-    [
-      'presents the refresh token of a client',
+      'presents the refresh token of a client as a cookie',
       async ({ made, browser }) => {
         const form = { grant_type: 'password', username: 'bob', password: rightPassword, ...asClient };
         const token = String((await made.token(form)).json()['refresh_token']);
@@ -92,7 +89,7 @@ describe('the account page', () => {
     });
   });
 
-  test('the account page is audited with its user and without the entered values', async () => {
+  test('the account page causes audit events with the user and without the entered values', async () => {
     const { made, browser, page } = await logIn();
     await browser.submit(page, change(rightPassword));
     const event = made.events.findLast(({ verb, requestURI }) => verb === 'post' && requestURI === path);
@@ -129,7 +126,7 @@ describe('the account page', () => {
 });
 
 describe('the password form', () => {
-  test('the password form changes the password with the current password, and keeps only the current login', async () => {
+  test('the password form requires the current password, and revokes all logins but the current one', async () => {
     const { made, browser, page } = await logIn();
     const good = await program(made);
     const done = await browser.submit(page, change(rightPassword));
@@ -201,7 +198,7 @@ describe('the session list', () => {
     expect(buttons(after)).toHaveLength(buttons(page).length - 1);
   });
 
-  test('the session list revokes all sessions except the current one', async () => {
+  test('the session list can revoke all sessions except the current one', async () => {
     const { made, browser } = await logIn();
     const [one, other] = [await program(made), await program(made)];
     const page = await browser.open(path);

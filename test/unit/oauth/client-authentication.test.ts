@@ -112,12 +112,12 @@ describe('a client is authenticated', () => {
 
 describe('a secret in HTTP Basic', () => {
   test.each([
-    ['has one meaning is tried once', 'secret', ['secret']],
-    ['has two meanings is tried as both, even if the first is right', '%73ecret', ['secret', '%73ecret']],
-    ['has two meanings is tried as both, even if both are wrong', 'a+b', ['a b', 'a+b']],
-    ['cannot be decoded is tried unchanged', '100%', ['100%']],
-    ['is not UTF-8 after decoding is tried unchanged', '%ff', ['%ff']],
-  ])('a secret in HTTP Basic that %s', async (_, secret, expected) => {
+    ['that has one decoding is tried once', 'secret', ['secret']],
+    ['that has two decodings is tried with both, even if the first is right', '%73ecret', ['secret', '%73ecret']],
+    ['that has two decodings is tried with both, even if both are wrong', 'a+b', ['a b', 'a+b']],
+    ['that cannot be decoded is tried unchanged', '100%', ['100%']],
+    ['that is not UTF-8 after decoding is tried unchanged', '%ff', ['%ff']],
+  ])('a secret in HTTP Basic %s', async (_, secret, expected) => {
     const { authenticate, tried } = lab(platform);
     await authenticate(basic(`platform:${secret}`), {}).catch(() => undefined);
     expect(tried).toEqual(expected);
@@ -179,8 +179,12 @@ test('an invalid encoding of the client name in HTTP Basic is reported with its 
 
 // evidence: client-auth-one-method
 test.each([
-  ['in both ways', basic('platform:secret'), { client_id: 'platform', client_secret: 'secret' }],
-  ['by HTTP Basic and a secret in the form', basic('platform:secret'), { client_secret: 'secret' }],
+  [
+    'by HTTP Basic and by form parameters',
+    basic('platform:secret'),
+    { client_id: 'platform', client_secret: 'secret' },
+  ],
+  ['by HTTP Basic and by a secret in the form', basic('platform:secret'), { client_secret: 'secret' }],
   ['under two names', basic('platform:secret'), { client_id: 'other' }],
   ['by HTTP Basic with a badly encoded name', basic('100%:secret'), {}],
 ])('a client that authenticates %s gets 400, and no secret is verified', async (_, authorization, form) => {

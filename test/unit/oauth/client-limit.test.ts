@@ -58,7 +58,7 @@ describe('guesses at client secrets from one address', () => {
   });
 
   // evidence: client-secret-two-guesses
-  test('a guess at a client secret that has two meanings because of its encoding counts as two', async () => {
+  test('a guess at a client secret counts twice if its encoding has two meanings', async () => {
     const lab = await createLab({ clients: [console] });
     const statuses: number[] = [];
     for (let time = 0; time < 4; time += 1) {
@@ -103,9 +103,9 @@ test('guesses at client secrets from many addresses block new addresses, but not
 
 const platform = { name: 'platform', secret: 'platform' };
 
-describe('guesses at the client platform', () => {
+describe('guesses at the secret of the client platform', () => {
   // evidence: client-secret-public
-  test('guesses at the client platform with a public secret block no address and compute no hash', async () => {
+  test('guesses at the secret of the client platform block no address and compute no hash if the secret is the public default', async () => {
     const lab = await createLab({ clients: [platform, hashed] });
     lab.hashes.verified.length = 0;
     expect(await guess(lab, 'platform', 10)).toEqual(repeat(401, 10));
@@ -118,7 +118,7 @@ describe('guesses at the client platform', () => {
     ['in plain text', { secret }],
     ['as a hash', { secretHash: hashed.secretHash }],
     ['as a hash of the public secret', { secretHash: new CountingHashes().of('platform', 'bcrypt:12') }],
-  ])('guesses at the client platform are limited if its secret is configured %s', async (_, own) => {
+  ])('guesses at the secret of the client platform are limited if the secret is configured %s', async (_, own) => {
     const lab = await createLab({ clients: [{ name: 'platform', ...own }] });
     expect(await guess(lab, 'platform', 7)).toEqual([...repeat(401, 5), 429, 429]);
   });

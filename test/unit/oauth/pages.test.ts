@@ -90,11 +90,14 @@ describe('the focus is on the field to fill in', () => {
         browser.submit(await browser.submit(await browser.open('/oauth/device'), asAlice), { user_code: 'x' }),
       ['user_code!'],
     ],
-  ])('the focus is on the field to fill in, to which the error message belongs, on %s', async (_, go, expected) => {
-    const page = await go(await open());
-    expect(focused(page)).toEqual(expected);
-    expect(isProblem(page)).toBe(expected[0]?.endsWith('!'));
-  });
+  ])(
+    'the focus is on the field to fill in, which is marked as invalid after an error, on %s',
+    async (_, go, expected) => {
+      const page = await go(await open());
+      expect(focused(page)).toEqual(expected);
+      expect(isProblem(page)).toBe(expected[0]?.endsWith('!'));
+    },
+  );
 
   test('the focus is on the field to fill in on the account page, even after a rejected password change', async () => {
     const made = await createLab();
@@ -130,7 +133,7 @@ describe('a login returns to its original request', () => {
   });
 });
 
-test('redirects of the OAuth pages have no body and are not cached', async () => {
+test('redirects of the OAuth pages have no body and must not be cached', async () => {
   const response = await (await open()).open(authorize({ prompt: 'none' }));
   expect(response).toMatchObject({
     status: 303,
@@ -139,7 +142,7 @@ test('redirects of the OAuth pages have no body and are not cached', async () =>
   });
 });
 
-test('a request without a scope requires consent to the one permission that every client has', async () => {
+test('an authorization request without a scope requires consent to the one permission that every client has', async () => {
   const browser = await open();
   const consent = await browser.submit(await browser.open(authorize()), asAlice);
   expect(consent.text.match(/<li>/g)).toHaveLength(1);

@@ -50,7 +50,7 @@ async function code({ sessions }: Accounts, login: Session): Promise<string> {
   return await sessions.codes.create({ ...spec, code: { redirectURI: 'x' } }, 60_000, false);
 }
 
-test('only the last of several sequential logins stays if multipleLogin is disabled, even if the watches report nothing', async () => {
+test('only the last of several sequential logins stays valid if multipleLogin is disabled, even if the watches report nothing', async () => {
   const [one, other] = replicas;
   for (const { client } of replicas) client.holdWatches();
   await begin(one);
@@ -59,7 +59,7 @@ test('only the last of several sequential logins stays if multipleLogin is disab
   expect(remaining()).toEqual([last.metadata.name]);
 });
 
-test('only the last written of several concurrent logins stays if multipleLogin is disabled, whatever the order of the replicas', async () => {
+test('only the last written of several concurrent logins stays valid if multipleLogin is disabled, whatever the order of the replicas', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(fc.integer({ min: 0, max: 1 }), { minLength: 2, maxLength: 5 }),
@@ -84,7 +84,7 @@ test('only the last written of several concurrent logins stays if multipleLogin 
 });
 
 describe('a code while multipleLogin is disabled', () => {
-  test('a code of the remaining login starts a session that stays while multipleLogin is disabled, even if an earlier login completes late', async () => {
+  test('a code of the remaining login starts a session that stays valid while multipleLogin is disabled, even if an earlier login completes late', async () => {
     const [one, other] = replicas;
     const { promise, resolve: proceed } = Promise.withResolvers<void>();
     one.client.after = async ({ method }) => {
@@ -109,7 +109,7 @@ describe('a code while multipleLogin is disabled', () => {
   });
 });
 
-test("a login that cannot revoke the user's other logins fails, and its session does not stay", async () => {
+test("a login that cannot revoke the user's other logins fails, and its session is revoked", async () => {
   const [one, other] = replicas;
   const first = await begin(one);
   other.client.before = ({ query }) => {

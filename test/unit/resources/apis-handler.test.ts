@@ -84,7 +84,7 @@ describe('a list of the aggregated API', () => {
     expect(last.metadata).toEqual({ resourceVersion: '10' });
   });
 
-  test('a list of the aggregated API whose snapshot has expired gets 410 with a token to continue without it', async () => {
+  test('a list of the aggregated API whose snapshot has expired gets 410 with a token to continue from the current state', async () => {
     const { metadata } = (await get(routes, `${path}?limit=2`)).body;
     for (let version = 11; version < 10_100; version += 1)
       resource.store.apply('MODIFIED', node('a', { resourceVersion: version }));
@@ -151,7 +151,7 @@ describe('a list of the aggregated API', () => {
     'resourceVersion=7&resourceVersionMatch=Exact&fieldSelector=metadata.name!%3Da',
     'resourceVersion=7&limit=4',
   ])(
-    'a list of the aggregated API with ?%s returns a version before the history if nothing has changed since',
+    'a list of the aggregated API with ?%s returns a version before the cached history if nothing has changed since',
     async (query) => {
       const recalled: number[] = [];
       resource.onRecall = async (resourceVersion) => {
@@ -168,7 +168,7 @@ describe('a list of the aggregated API', () => {
     },
   );
 
-  test('a list of the aggregated API is abandoned when its caller disconnects while changes are recalled', async () => {
+  test('a list of the aggregated API stops waiting for the cluster when its caller disconnects', async () => {
     resource.onRecall = (_, signal) =>
       new Promise((resolve) => {
         signal.addEventListener('abort', () => resolve());
@@ -241,7 +241,7 @@ describe('a list of the aggregated API', () => {
     expect(await refused(routes, path)).toMatchObject({ code: 503, headers: { 'Retry-After': '1' } });
   });
 
-  test('a list of the aggregated API requires the right to the core resource too', async () => {
+  test('a list of the aggregated API also requires the right to the core resource', async () => {
     authorizer.allowed = false;
     expect(await refused(routes, path)).toMatchObject({ code: 403 });
     expect(authorizer.reviews).toEqual([{ verb: 'list', group: '', resource: 'nodes', namespace: '', name: '' }]);

@@ -136,7 +136,7 @@ describe('a bounded cache', () => {
     expect(keys.map((key) => made.get(key))).toEqual([0, undefined, 2, undefined]);
   });
 
-  test('a bounded cache leaves no memory when it is dropped, even if the metrics are never read', async () => {
+  test('a bounded cache that is no longer referenced is garbage-collected, even if the metrics are never read', async () => {
     await makeAndDrop();
     const limit = (await settledHeap(0)) + 4 * mebibyte;
     await makeAndDrop();
@@ -154,7 +154,7 @@ describe('a bounded cache', () => {
 });
 
 describe('an operation in progress', () => {
-  test('an operation in progress is kept and counted until it is deleted', () => {
+  test('an operation in progress is kept and counted until it is removed', () => {
     const made = new InProgress<number>('progress');
     made.set('a', 1);
     made.set('x'.repeat(1_000), 2);

@@ -84,7 +84,7 @@ test('an aborted signal ends the start before the next component and stops the s
 });
 
 test.each(['drain', 'stop'] as const)(
-  'a component whose %s fails is logged and does not affect the other components',
+  'a failed %s of a component is logged and does not affect the other components',
   async (call) => {
     add('a');
     add('b', {
@@ -104,7 +104,7 @@ test.each(['drain', 'stop'] as const)(
   },
 );
 
-test('the health checks of the lifecycle are those of all components with a report, by name, in order', () => {
+test('the health checks of the lifecycle are those of all components that report their health, in order', () => {
   let problem = 'not read yet';
   lifecycle.add('silent', {});
   lifecycle.add('users', { problem: () => problem });

@@ -79,7 +79,7 @@ test.each(all.filter(({ labels }) => Object.keys(labels).length > 0).map((metric
   },
 );
 
-test('values that share a label after it was bounded are added when they are collected', async () => {
+test('metric values whose labels are replaced by the same value are added up', async () => {
   definitions.upstreamConnections.read(() => [
     [{ state: 'busy' }, 2],
     [{ state: 'hostile' as 'busy' }, 3],

@@ -178,10 +178,10 @@ describe('the abort signal of an outgoing request', () => {
 
   test.each<[string, (res: ServerResponse) => unknown]>([
     ['before the head', () => undefined],
-    ['within the head', (res) => res.socket?.write('HTTP/1.1 200 OK\r\nX-A:')],
+    ['during the head', (res) => res.socket?.write('HTTP/1.1 200 OK\r\nX-A:')],
     ['before the body', (res) => res.flushHeaders()],
-    ['within the body', (res) => res.write('{')],
-  ])('the abort signal of an outgoing request ends the request %s, and its connection', async (_, begin) => {
+    ['during the body', (res) => res.write('{')],
+  ])('the abort signal of an outgoing request ends the request and its connection %s', async (_, begin) => {
     const controller = new AbortController();
     const closed = Promise.withResolvers<void>();
     respond = (req, res) => {
@@ -227,7 +227,7 @@ describe('the response to an outgoing request', () => {
     expect(headers).toMatchObject({ 'content-type': 'application/json', 'set-cookie': ['a=1', 'b=2'] });
   });
 
-  test('the response to an outgoing request that redirects is returned, and the redirect is not followed', async () => {
+  test('the response to an outgoing request can be a redirect, which is returned and not followed', async () => {
     respond = (_, res) => res.writeHead(302, { location: '/elsewhere' }).end();
     expect((await send(make())).status).toBe(302);
     expect(requests).toBe(1);
@@ -318,7 +318,7 @@ describe('a connection of an outgoing client', () => {
     expect(requests).toBe(1);
   });
 
-  test('a connection of an outgoing client ends with its request when the client closes', async () => {
+  test('a connection of an outgoing client ends after its current request when the client closes', async () => {
     const arrived = Promise.withResolvers<void>();
     respond = () => arrived.resolve();
     const client = make({ connections: 1 });

@@ -37,8 +37,8 @@ const longestRow = (log: readonly string[]): number =>
       .map((row) => row.split(' ').filter((entry) => entry !== '').length),
   );
 
-describe('work in slices', () => {
-  test('work in slices visits all items in order, and yields after every four callbacks of half a millisecond', async () => {
+describe('visitInSlices()', () => {
+  test('visitInSlices() visits all items in order, and yields to other work after every four callbacks of half a millisecond', async () => {
     const log: string[] = [];
     const visited: number[] = [];
     const work = visitInSlices(items, wanted, (item) => {
@@ -51,7 +51,7 @@ describe('work in slices', () => {
     expect(longestRow(log)).toBe(4);
   });
 
-  test('work in slices yields at the same rate when several runs are in progress', async () => {
+  test('visitInSlices() yields to other work at the same rate when several calls are in progress', async () => {
     const log: string[] = [];
     const works = items.map(() =>
       visitInSlices(items, wanted, () => {
@@ -66,7 +66,7 @@ describe('work in slices', () => {
     expect(longestRow(log)).toBeLessThanOrEqual(4);
   });
 
-  test('work in slices ends when the callback returns false', async () => {
+  test('visitInSlices() ends when the callback returns false', async () => {
     const visited: number[] = [];
     await visitInSlices(items, wanted, (item) => {
       visited.push(item);
@@ -75,7 +75,7 @@ describe('work in slices', () => {
     expect(visited).toEqual([0, 1, 2, 3]);
   });
 
-  test('work in slices ends when its signal is aborted', async () => {
+  test('visitInSlices() ends when its signal is aborted', async () => {
     const controller = new AbortController();
     let visits = 0;
     const work = visitInSlices(items, controller, () => {
@@ -90,8 +90,8 @@ describe('work in slices', () => {
 
 const byFirst = (a: readonly number[], b: readonly number[]): number => (a[0] ?? 0) - (b[0] ?? 0);
 
-describe('sorting in slices', () => {
-  test('sorting in slices keeps the order of equal items', async () => {
+describe('sortInSlices()', () => {
+  test('sortInSlices() keeps the order of equal items', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(fc.tuple(fc.nat(20), fc.nat()), { maxLength: 500 }), async (pairs) => {
         const before = pairs.slice();
@@ -101,7 +101,7 @@ describe('sorting in slices', () => {
     );
   });
 
-  test('sorting in slices yields to other work', async () => {
+  test('sortInSlices() yields to other work', async () => {
     const log: string[] = [];
     const many = Array.from({ length: 1_000 }, (_, index) => (index * 619) % 1_000);
     const work = sortInSlices(

@@ -50,7 +50,7 @@ describe('work that requires a slot', () => {
     expect(await Promise.all(all)).toEqual(names);
   });
 
-  test('work of a user with a long name starts in turn, like later work of the user', async () => {
+  test('work of a user with a long name takes turns with the work of other users', async () => {
     const slots = slotsOf({ total: 1 });
     const long = 'x'.repeat(200);
     const order: string[] = [];
@@ -192,8 +192,8 @@ const refusal = (reason: string): object => ({
   headers: { 'Retry-After': '1' },
 });
 
-describe('slots without a queue', () => {
-  test('slots without a queue are rejected beyond the share of a user and beyond the total', () => {
+describe('requests for slots without a queue', () => {
+  test('requests for slots without a queue are rejected beyond the share of a user and beyond the total', () => {
     const slots = new Slots({ what: 'watches', total: 3, perUser: 2 });
     const free = [slots.take('a'), slots.take('a')];
     expect(refusalOf(() => slots.take('a'))).toEqual(refusal('your share of 2 is in use'));
@@ -204,7 +204,7 @@ describe('slots without a queue', () => {
     expect(refusalOf(() => slots.take('c'))).toEqual(refusal("the server's total of 3 is in use"));
   });
 
-  test('slots that are taken in one call count towards the share of the user and the total', () => {
+  test('requests for several slots in one call count each slot towards the share of the user and the total', () => {
     const slots = new Slots({ what: 'watches', total: 100, perUser: 60 });
     const free = slots.take('a', 50);
     expect(refusalOf(() => slots.take('a', 11))).toEqual(refusal('your share of 60 is in use'));

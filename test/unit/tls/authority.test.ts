@@ -63,7 +63,7 @@ describe('the serving certificate', () => {
     expect(found !== undefined).toBe(outcome === 'valid');
   });
 
-  test('the serving certificate is valid for at most a year, and from before its creation to allow for clock differences', () => {
+  test('the serving certificate is valid for at most a year, and from some time before its creation to allow for clock differences', () => {
     expect(leaf().validFromDate.getTime()).toBeLessThan(now);
     expect(leaf().validToDate.getTime()).toBeLessThanOrEqual(now + 366 * day);
     expect(leaf().validToDate.getTime()).toBeLessThanOrEqual(authority().validToDate.getTime());
@@ -93,14 +93,14 @@ describe('the serving certificate', () => {
 
 describe('the renewal of a serving certificate', () => {
   test.each([
-    ['not at once', hosts, 0, false],
+    ['not when it is new', hosts, 0, false],
     ['not before two thirds of its lifetime', hosts, 240 * day, false],
     ['after two thirds of its lifetime', hosts, 245 * day, true],
     ['when it has expired', hosts, 400 * day, true],
     ['for another name', [...hosts, 'new.example'], 0, true],
     ['for another address', [...hosts, '192.0.2.1'], 0, true],
     ['not for a removed name', hosts.slice(1), 0, false],
-  ])('a serving certificate is renewed only when necessary: %s', (_, wanted, later, is) => {
+  ])('a serving certificate is renewed only when necessary (%s)', (_, wanted, later, is) => {
     expect(needsRenewal(material['tls.crt'], wanted, now + later)).toBe(is);
   });
 

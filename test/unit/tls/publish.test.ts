@@ -34,7 +34,7 @@ describe('the CA for clients', () => {
     expect(client.requests.filter(({ method }) => method !== 'GET')).toHaveLength(1);
   });
 
-  test('the CA for clients may be published by several replicas concurrently', async () => {
+  test('the CA for clients can be published by several replicas concurrently', async () => {
     const cluster = new MemoryCluster();
     await Promise.all(Array.from({ length: 4 }, () => publishAuthority(cluster.client(), namespace, 'one')));
     expect(cluster.list(configMaps)).toHaveLength(1);
@@ -64,7 +64,7 @@ describe('the CA for the aggregator', () => {
     expect(cluster.list(apiServices)).toEqual([]);
   });
 
-  test('a CA for the aggregator that this server is not allowed to write causes an error', async () => {
+  test('publishing the CA for the aggregator fails if this server is not allowed to write it', async () => {
     const client = new MemoryCluster().client();
     client.before = () => {
       throw new KubeError(403, { message: 'forbidden' });

@@ -107,7 +107,7 @@ test('a server without a serving certificate does not start', async () => {
   await expect(certificate.start()).rejects.toThrow('no such file');
 });
 
-test('an interrupted read of the serving certificate is not reported at a stop', async () => {
+test('an interrupted read of the serving certificate is not reported when the server stops', async () => {
   await certificate.start();
   current = new Error('the server is shutting down');
   live.accept(configuration({}));

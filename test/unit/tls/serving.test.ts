@@ -46,7 +46,7 @@ describe('replicas', () => {
     expect(all[0]).toMatchObject({ own: true });
   });
 
-  test('replicas that renew the serving certificate concurrently use that of the first', async () => {
+  test('replicas that renew the serving certificate concurrently use the certificate of the first', async () => {
     const cluster = new MemoryCluster();
     await putMaterial(cluster, old);
     const before = cluster.get(path, name)?.['data'] as Record<string, string>;
@@ -57,7 +57,7 @@ describe('replicas', () => {
   });
 });
 
-test('replicas change from one CA to the next together, and the Secret keeps the required parts of both', async () => {
+test('replicas switch from one CA to the next together, and the Secret keeps the required parts of both', async () => {
   const day = 86_400_000;
   const cluster = new MemoryCluster();
   let now = Date.now();
@@ -92,7 +92,7 @@ test('a valid serving certificate is read without any write', async () => {
   expect(client.requests.filter(({ method }) => method !== 'GET')).toHaveLength(writes);
 });
 
-test('a new name causes a new serving certificate under the same CA', async () => {
+test('a new host name causes a new serving certificate from the same CA', async () => {
   const hosts = ['localhost'];
   const { serving } = replica(new MemoryCluster(), () => hosts);
   const first = await serving();

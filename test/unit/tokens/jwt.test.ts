@@ -438,7 +438,7 @@ describe('an id_token', () => {
     });
   });
 
-  test('an id_token has the username as the name of a user without a display name, and omits a missing e-mail address', () => {
+  test('an id_token contains the username as the claim name if there is no display name, and omits a missing e-mail address', () => {
     const { tokens } = lab();
     const { claims } = readJWT(
       tokens.issueIdentity(
@@ -466,7 +466,7 @@ describe('an id_token', () => {
   };
 
   test.each<[string, string, () => string]>([
-    ['is the unmodified token of these tests', 'accepted', () => crafted({})],
+    ['is not modified', 'accepted', () => crafted({})],
     ['has the type of an access token', 'rejected', () => crafted({ typ: 'at+jwt' })],
     [
       'is an access token of this server',

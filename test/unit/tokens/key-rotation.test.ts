@@ -143,7 +143,7 @@ describe('a key rotation', () => {
     for (const key of retired()) expect(JSON.stringify(key)).toMatch(/^(?!.*PRIVATE).*BEGIN PUBLIC KEY/);
   });
 
-  test('a key rotation starts exactly when the keys are old enough', async () => {
+  test('a key rotation starts exactly when the keys reach the configured age', async () => {
     const { settings, replica, clock, until } = await lab();
     const one = await replica();
     const started = clock.now();
@@ -153,7 +153,7 @@ describe('a key rotation', () => {
     expect(clock.now() - started).toBeGreaterThanOrEqual(settings.keyRotation);
   });
 
-  test('each command starts one key rotation', async () => {
+  test('each rotation command starts one key rotation', async () => {
     const { replica, pass, until, command } = await lab();
     const one = await replica();
     command('first');

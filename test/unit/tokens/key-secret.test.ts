@@ -218,7 +218,7 @@ describe('a change of the key Secret', () => {
     expect([stored(), key()]).toEqual([other.key.toString('base64'), other.key.toString('base64')]);
   });
 
-  test('a change of the key Secret that returns undefined writes nothing', async () => {
+  test('a change of the key Secret writes nothing if it returns undefined', async () => {
     const { start } = lab();
     const { client, secret } = await start();
     await secret.change(async () => undefined);
@@ -273,7 +273,7 @@ describe('a change of the key Secret', () => {
   });
 });
 
-test('the key Secret is not watched or recreated after a stop', async () => {
+test('the key Secret is not watched or recreated after the server has stopped', async () => {
   const { cluster, clock, start, stored } = lab();
   const { secret } = await start();
   secret.stop();

@@ -46,9 +46,9 @@ describe('refresh tokens', () => {
   test.each([
     ['', 'no content'],
     ['x', 'a single word'],
-    ['%.%', 'an invalid seal'],
-    ['%.%.', 'an empty seal'],
-    ['%.%.%', 'a wrong seal'],
+    ['%.%', 'an invalid HMAC'],
+    ['%.%.', 'an empty HMAC'],
+    ['%.%.%', 'a wrong HMAC'],
   ])('the text %j, a refresh token with %s, belongs to no session', (pattern) => {
     const parts = [newSessionID(), 'b'.repeat(43), 'c'.repeat(22)];
     expect(tokens.sessionOf(pattern.replaceAll('%', () => parts.shift() ?? ''))).toBeUndefined();
@@ -75,7 +75,7 @@ describe('refresh tokens', () => {
     );
   });
 
-  test('refresh tokens with a changed letter or the seal of another key are not recognized', () => {
+  test('refresh tokens with a changed letter or an HMAC from another key are not recognized', () => {
     const token = tokens.first(newSessionID());
     for (let at = 0; at < token.length; at += 1) {
       // The last letter of base64url holds unused bits; 'A' and 'Q' differ in those that are used.
@@ -147,7 +147,7 @@ describe('the key of refresh tokens', () => {
   });
 });
 
-test('the Secret with the key of refresh tokens is not watched after a stop', async () => {
+test('the Secret with the key of refresh tokens is not watched after the server has stopped', async () => {
   const clock = new FakeClock();
   const loaded = await started(new MemoryCluster(clock), clock);
   await settle();

@@ -49,7 +49,7 @@ test('the signing keys are the same on every replica, and are replaced on all wh
   expect(kids(await replica(cluster))).toEqual(kids(one));
 });
 
-test('an unchanged set of signing keys has the same generation, whatever else was changed in the Secret', async () => {
+test('an unchanged set of signing keys keeps its generation, whatever else changes in the Secret', async () => {
   const cluster = new MemoryCluster();
   const one = await replica(cluster);
   const { generation } = one;
@@ -59,7 +59,7 @@ test('an unchanged set of signing keys has the same generation, whatever else wa
   expect(one.generation).toBe(generation);
 });
 
-test('new signing keys are used at once, and the replaced keys are not used any more', async () => {
+test('new signing keys are used at once instead of the replaced keys', async () => {
   const [cluster, elsewhere] = [new MemoryCluster(), new MemoryCluster()];
   const one = await replica(cluster);
   const other = await replica(elsewhere);
@@ -129,7 +129,7 @@ test('a Secret without one of the signing keys is rejected at the start, with a 
   await expect(replica(cluster)).rejects.toThrow('"RS256.pem" is missing; delete the Secret');
 });
 
-test('the Secret with the signing keys is not watched after a stop', async () => {
+test('the Secret with the signing keys is not watched after the server has stopped', async () => {
   const clock = new FakeClock();
   const keys = await replica(new MemoryCluster(clock), clock);
   expect(clock.pending()).not.toEqual([]);

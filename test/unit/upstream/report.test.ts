@@ -62,7 +62,7 @@ describe('merge()', () => {
 const listed = [{ spec: 'a', reason: 'The gateway has no a.' }];
 
 describe('compare()', () => {
-  test('compare() accepts a listed spec that fails only through the gateway', () => {
+  test('compare() accepts a listed difference in which a spec fails only through the gateway', () => {
     const comparison = compare(results({ a: 'passed', b: 'failed' }), results({ a: 'failed', b: 'failed' }), listed);
     expect(comparison).toMatchObject({ different: ['a'], unlisted: [], outdated: [] });
   });

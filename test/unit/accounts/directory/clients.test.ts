@@ -46,7 +46,7 @@ describe('a client with a secret', () => {
     ['web', 'rejected', []],
     ['app', 'rejected', ['right\n']],
     ['nobody', 'rejected', ['right']],
-  ])('the client %s is %s with the secrets %j', async (name, outcome, secrets) => {
+  ])('a request of the client %s is %s with the secrets %j', async (name, outcome, secrets) => {
     expect(await authenticate(name, ...secrets)).toBe(outcome === 'accepted' ? name : undefined);
   });
 
@@ -57,7 +57,7 @@ describe('a client with a secret', () => {
   });
 });
 
-test.each(['\n', ''])('a Secret with the value %j authenticates no client', async (value) => {
+test.each(['\n', ''])('no client is authenticated by a Secret with the value %j', async (value) => {
   configure({ name: 'web', secretRef: { name: 'web', key: 'secret' } });
   expect(await authenticate('web', '')).toBeUndefined();
   await putSecret('web', value);
@@ -69,28 +69,28 @@ describe('a client with a hashed secret', () => {
     configure({ name: 'web', secretHash: accounts.hashes.of('right', cheap) }, { name: 'plain', secret: 'right' }),
   );
 
-  test('a client with a hashed secret is authenticated by the secret, which is hashed only once', async () => {
+  test('a client with a hashed secret authenticates repeatedly at the cost of one hash', async () => {
     expect(await authenticate('web', 'right')).toBe('web');
     expect(await workOf('web', 'right')).toBe(0);
     expect(await authenticate('web', 'right')).toBe('web');
     expect(await authenticate('web', 'wrong')).toBeUndefined();
   });
 
-  test('a client with a hashed secret does not cache a wrong secret', async () => {
+  test('a client with a hashed secret is rejected at the cost of one hash for each wrong secret', async () => {
     for (let time = 0; time < 3; time += 1) {
       expect(await workOf('web', 'wrong')).toBe(1);
       expect(await authenticate('web', 'wrong')).toBeUndefined();
     }
   });
 
-  test('a client with a hashed secret rejects its old secret once the hash is replaced', async () => {
+  test('a client with a hashed secret is rejected with its old secret once the hash is replaced', async () => {
     expect(await authenticate('web', 'right')).toBe('web');
     configure({ name: 'web', secretHash: accounts.hashes.of('next', cheap) });
     expect(await authenticate('web', 'right')).toBeUndefined();
     expect(await authenticate('web', 'next')).toBe('web');
   });
 
-  test('a client with a hashed secret does not authenticate another client that has a different hash with the same secret', async () => {
+  test('a client with a hashed secret is rejected with the cached secret of another client', async () => {
     configure(
       { name: 'web', secretHash: accounts.hashes.of('right', cheap) },
       { name: 'other', secretHash: accounts.hashes.of('else', cheap) },
@@ -116,7 +116,7 @@ describe('secrets in many requests from one address', () => {
   const many = 80;
 
   test.each(['web', 'nobody'])(
-    'many requests with secrets from one address leave slots for other addresses, for the client %s',
+    'many requests with secrets of the client %s from one address leave hashing slots for other addresses',
     async (name) => {
       configure({ name: 'web', secretHash: accounts.hashes.of('right', cheap) });
       await settle();

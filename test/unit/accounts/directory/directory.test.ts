@@ -26,7 +26,7 @@ async function putSecret(name: string, values: Readonly<Record<string, string>>,
 }
 
 describe('a User object', () => {
-  test('a User object becomes an account with its uid and its password', async () => {
+  test('a User object becomes an account with the uid of the object and the password of its Secret', async () => {
     const uid = await accounts.putUser('bob', { displayName: 'Bob', email: 'Bob@example.com', groups: ['b'] });
     expect(account('bob')).toMatchObject({
       username: 'bob',
@@ -46,7 +46,7 @@ describe('a User object', () => {
     expect(account('bob')).toMatchObject({ active: true, passwordHash: undefined, credentialID: '' });
   });
 
-  test('an account follows the changes of its User object and is removed with it', async () => {
+  test('an account is updated and removed together with its User object', async () => {
     await accounts.putUser('bob', { groups: ['b'] });
     await accounts.putUser('bob', { groups: ['c'], state: 'Disabled' });
     expect(account('bob')).toMatchObject({ groups: ['c'], active: false });
@@ -73,7 +73,7 @@ describe('a User object', () => {
 
   // evidence: system-group-inactive
   test.each(['system:masters', 'system:authenticated'])(
-    'a User object that claims the group %s is not active',
+    'a User object with the reserved group %s is not active',
     async (group) => {
       await accounts.putUser('mallory', { groups: ['m', group] });
       expect(account('mallory')?.active).toBe(false);
@@ -120,7 +120,7 @@ describe('a User object', () => {
     expect(account('bob')?.passwordHash).toBeUndefined();
   });
 
-  test('a User object has its credentialID and unlock time read in the formats that earlier versions stored', async () => {
+  test('the credentialID and unlock time of a User object are read in the formats of earlier versions', async () => {
     const uid = await accounts.putUser('bob', {}, false);
     const passwordHash = '$2b$05$XXXXXXXXXXXXXXXXXXXXXOAcXxm9kjPGEMsLznoKqmqw7tc8WCx4a';
     const values = { passwordHash, 'passwordHash.unlocked': '2026-01-01T00:00:00Z' };
@@ -133,7 +133,7 @@ describe('a User object', () => {
     });
   });
 
-  test('a User object releases its e-mail address and identity when a configured user overrides it', async () => {
+  test('a User object that a configured user overrides no longer owns its e-mail address and identity', async () => {
     await accounts.putUser('alice', { email: 'shared@example.com', identities: [identity] });
     await accounts.putUser('bob', { email: 'shared@example.com', identities: [identity] });
     expect(named('shared@example.com')).toBe('bob');
@@ -150,7 +150,7 @@ const configureSecret = (rest: object = {}): void =>
     users: [{ username: 'alice', passwordHash: undefined, passwordRef: { name: 'alice', key: 'hash' }, ...rest }],
   });
 
-test('a configured user must change the password until the Secret records a change', async () => {
+test('a configured user must change the password until the Secret records a password change', async () => {
   const passwordHash = account('alice')?.passwordHash ?? '';
   configureSecret({ passwordChangeRequired: true });
   await putSecret('alice', { hash: passwordHash });
@@ -226,7 +226,7 @@ test('a login with an unknown name takes as long as hashing the password of a Us
   expect(accounts.hashes.verified).toEqual(['bcrypt:4']);
 });
 
-test('a login with an unknown name computes the preferred hash while no hash can be read', async () => {
+test('a login with an unknown name costs a hash with the preferred parameters while no stored hash can be read', async () => {
   configureSecret();
   await settle();
   accounts.hashes.verified.length = 0;
@@ -336,7 +336,7 @@ const waits = async (shows: () => boolean): Promise<() => boolean> => {
 };
 
 describe('waiting until a write is visible', () => {
-  test('waiting for a write ends when the write is visible, not at an unrelated change, and leaves no timer', async () => {
+  test('waiting for a write ends only when the write is visible, and leaves no timer', async () => {
     const isDone = await waits(() => account('bob')?.active === true);
     expect(accounts.clock.pending()).toContain(2_000);
     await accounts.putUser('carol');
@@ -346,7 +346,7 @@ describe('waiting until a write is visible', () => {
     expect(accounts.clock.pending()).not.toContain(2_000);
   });
 
-  test('waiting for a write ends at once if the write is already visible, and after at most two seconds', async () => {
+  test('waiting for a write ends at once if the write is already visible, and otherwise after at most two seconds', async () => {
     expect((await waits(() => true))()).toBe(true);
     const isDone = await waits(() => false);
     await accounts.clock.advance(1_999);

@@ -83,7 +83,7 @@ describe('a session is revoked at once and permanently', () => {
     expect([alice(), eve()]).toEqual(['Revoked', 'Active']);
   });
 
-  test('a session is revoked at once and permanently when the password of its User changes, but not when it is only rehashed', async () => {
+  test('a session is revoked at once and permanently when the password of its User changes, but not when the password is only rehashed', async () => {
     await accounts.putUser('bob');
     const [bob, alice] = [await begin('bob'), await begin('alice')];
     const { credentialID = '' } = accounts.directory.account('bob') ?? {};
@@ -103,7 +103,7 @@ describe('a session is revoked at once and permanently', () => {
     ['refers to no password', (_: string, hash: string) => credentialIDOf(hash)],
     ['is empty', () => ''],
   ])(
-    'a session is revoked at once and permanently when the hash of its User changes and the rehash record %s',
+    'a session is revoked at once and permanently when the password hash of its User changes and the record of the replaced hash %s',
     async (_, record) => {
       await accounts.putUser('bob');
       const bob = await begin('bob');
@@ -124,7 +124,7 @@ describe('a session is revoked at once and permanently', () => {
   });
 
   // evidence: dismissal-link
-  test('a session is revoked at once and permanently when its link is removed, even briefly', async () => {
+  test('a session is revoked at once and permanently when its user loses the link to the identity, even briefly', async () => {
     await accounts.putUser('bob', { identities: [identity, another] });
     const [one, other, password] = [await beginAs('bob', identity), await beginAs('bob', another), await begin('bob')];
     await accounts.putUser('bob', { identities: [another] });
@@ -194,7 +194,7 @@ describe('a session is not revoked', () => {
     expect(bob()).toBe('Active');
   });
 
-  test('a session is not revoked when it belongs to one of two identities that are linked to the same user', async () => {
+  test('a session of one identity is not revoked when its user is also linked to another identity', async () => {
     await accounts.putUser('bob', { identities: [identity, another] });
     const started = [await beginAs('bob', identity), await beginAs('bob', another)];
     await accounts.clock.advance(5 * minute);
@@ -233,7 +233,7 @@ describe('a session is not revoked', () => {
     expect(bob()).toBe('Active');
   });
 
-  test('a session is not revoked while two users have the same link', async () => {
+  test('a session is not revoked while two users are linked to the same identity', async () => {
     await accounts.putUser('bob', { identities: [identity] });
     const bob = await beginAs('bob', identity);
     await accounts.putUser('carol', { identities: [identity] });
@@ -283,7 +283,7 @@ describe('the sweep revokes a session', () => {
     expect(bob()).toBe('gone');
   });
 
-  test('the sweep revokes a session that was created with a password or link while the password or link was being removed', async () => {
+  test('the sweep revokes a session that was created while the password or link of its login was being removed', async () => {
     const uid = await accounts.putUser('bob', { identities: [another] });
     const spec = { userName: 'bob', userUID: uid, clientID: 'console' };
     const started = [
@@ -295,7 +295,7 @@ describe('the sweep revokes a session', () => {
     expect(started.map(phaseOf)).toEqual(['gone', 'gone', 'Active']);
   });
 
-  test('the sweep revokes a session that was created by the last link of a user while the link was being removed', async () => {
+  test('the sweep revokes a session that was created while the last link of its user was being removed', async () => {
     await accounts.putUser('bob', { identities: [] });
     const bob = await beginAs('bob', identity);
     await accounts.clock.advance(5 * minute);

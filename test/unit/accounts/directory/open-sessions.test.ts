@@ -28,14 +28,14 @@ const parts = {
 const names = (): string[] => loginsOf(account, parts).map(({ metadata }) => metadata.name);
 
 test.each([[[1, 2, 3]], [[3, 2, 1]], [[2, 3, 1]], [[1, 3, 2]]])(
-  'loginsOf() returns the logins of the days %j from newest to oldest',
+  'loginsOf() sorts logins of the days %j from newest to oldest',
   (days) => {
     for (const day of days) add(`day ${day}`, day);
     expect(names()).toEqual(['day 3', 'day 2', 'day 1']);
   },
 );
 
-test('a session of another user, or from before the password changed, is not a login of the account', async () => {
+test('the logins of an account include no session of another user or from before the last password change', async () => {
   add('good', 1);
   add('changed', 2, 'before');
   add('other', 3, 'now', 'bob');

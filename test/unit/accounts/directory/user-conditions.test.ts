@@ -151,7 +151,7 @@ test('a User who shares an e-mail address with a configured user gets a conditio
   expect(reportedTo('bob').at(-1)).toContain('(shared with alice)');
 });
 
-test('a User who shares an identity gets a condition that names the identity', async () => {
+test('a User who shares an identity with another User gets a condition that names the identity', async () => {
   const identities = [{ provider: 'corp', subject: '17' }];
   await accounts.putUser('bob', { identities });
   await accounts.putUser('carol', { identities: [{ provider: 'corp', subject: '18' }, ...identities] });
@@ -266,8 +266,8 @@ test('a failed write of a condition is logged with the user and the cause', asyn
   ]);
 });
 
-describe('after a stop', () => {
-  test('no condition is written after a stop, and later changes are ignored', async () => {
+describe('after the server has stopped', () => {
+  test('no condition is written for changes after the server has stopped', async () => {
     await accounts.putUser('bob');
     conditions.check('bob');
     conditions.stop();
@@ -278,7 +278,7 @@ describe('after a stop', () => {
     expect(patches()).toEqual([]);
   });
 
-  test('the condition that is being written at a stop is the last one', async () => {
+  test('no further condition is written after the one that is being written when the server stops', async () => {
     for (const name of ['bob', 'carol']) await accounts.putUser(name);
     client.before = ({ method }) => {
       if (method === 'PATCH') conditions.stop();

@@ -78,13 +78,13 @@ describe.each([
     };
   };
 
-  test('no User is known or current at startup', async () => {
+  test('no User is known or considered current at startup', async () => {
     hold();
     await start();
     expect([users.problem(), users.isCurrent()]).toEqual(['not read yet', false]);
   });
 
-  test('known Users stay current for fifteen seconds after startup', async () => {
+  test('known Users are considered current for fifteen seconds after startup', async () => {
     await start();
     expect([users.problem(), users.isCurrent()]).toEqual(['', true]);
     hold();
@@ -95,13 +95,13 @@ describe.each([
   });
 });
 
-test('Users stay current while the watches get responses', async () => {
+test('Users are considered current while the watches get responses', async () => {
   await start();
   await clock.advance(60_000);
   expect(users.isCurrent()).toBe(true);
 });
 
-test('a stop ends all watches of Users and Secrets', async () => {
+test('all watches of Users and Secrets end when the server stops', async () => {
   await start();
   users.stop();
   await settle();

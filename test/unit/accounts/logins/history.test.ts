@@ -68,7 +68,7 @@ const stored = (uid: string): readonly LoginRecord[] =>
   (cluster.get(path, uid) as unknown as { status: { records: LoginRecord[] } } | undefined)?.status.records ?? [];
 
 describe('the login history of a user', () => {
-  test('the login history of a user is one object with the newest entry first', async () => {
+  test('the login history of a user is stored in one object with the newest entry first', async () => {
     const { uid } = bob;
     const { histories } = replica();
     histories.add(bob, login({ reason: 'WrongPassword' }));
@@ -85,7 +85,7 @@ describe('the login history of a user', () => {
     expect(await histories.of(bob)).toEqual(stored(uid));
   });
 
-  test('the login history of a user has no owner when the user is configured', async () => {
+  test('the login history of a configured user has no owner reference', async () => {
     const { histories } = replica();
     histories.add(alice, login());
     await histories.stop();
@@ -260,7 +260,7 @@ describe('a history write that the cluster rejects', () => {
     ['a later write', [409, 409, 409, 409, 409], 1],
     ['a later write', [500], 1],
     ['a later write', [404], 1],
-  ])('a write of a whole history that the cluster rejects succeeds at %s: %j', async (_, codes, warnings) => {
+  ])('a write of a whole history succeeds at %s despite the rejections %j', async (_, codes, warnings) => {
     const made = replica();
     failWith(made, 'POST', codes);
     made.histories.add(alice, login());
@@ -416,7 +416,7 @@ describe('a sweep of login histories', () => {
     expect(clock.pending()).toEqual([]);
   });
 
-  test('a sweep of login histories does not start after a stop', async () => {
+  test('a sweep of login histories does not start after the replica has stopped', async () => {
     await written();
     configured = [];
     const { client, histories } = replica();

@@ -138,7 +138,7 @@ describe('an address with a recent login of the user', () => {
 });
 
 describe('the hard limit', () => {
-  test('the hard limit of a user and address lasts one window after the last failure, and does not affect other pairs', () => {
+  test('the hard limit of a user and address lasts one window after the last failure, and does not affect other users and addresses', () => {
     const { wait, fail, advance } = lab();
     fail(attempt('alice'), limit.maxTries - 1);
     advance(minute);
@@ -334,7 +334,7 @@ describe('guesses at a client secret', () => {
     expect(limiter.retryAfter(secret('console', '10.0.0.2'))).toBe(0);
   });
 
-  test('guesses at a client secret are limited per address and per client, except at an address where the client recently succeeded', () => {
+  test('guesses at a client secret are limited per address and per client, except at an address where the client recently authenticated', () => {
     const { limiter } = lab();
     limiter.succeeded(secret('console', '10.1.0.1'));
     for (let index = 0; index < limit.perAddress; index += 1) limiter.failed(secret(`client-${index}`));
@@ -454,7 +454,7 @@ describe('concurrent login attempts', () => {
     expect(limiter.enter(attempt('alice'))).toBe(0);
   });
 
-  test('concurrent login attempts that end without an outcome are not counted', async () => {
+  test('concurrent login attempts that neither succeed nor fail are not counted', async () => {
     const { limiter } = lab();
     for (let time = 0; time < 100; time += 1) {
       const one = attempt('alice');
@@ -463,7 +463,7 @@ describe('concurrent login attempts', () => {
     }
   });
 
-  test('concurrent login attempts that contain two guesses each count as two', async () => {
+  test('concurrent login attempts count twice if they contain two guesses', async () => {
     const { limiter } = lab();
     const all = [secret(), secret(), secret(), secret()];
     expect(all.slice(0, 3).map((one) => limiter.enter(one, 2))).toEqual([0, 0, 0]);
@@ -530,7 +530,7 @@ describe('the login limiter', () => {
     expect(wait(attempt('name-29999', 'address-29999'))).toBeGreaterThan(0);
   });
 
-  test('the login limiter never allows more guesses at a user from one address than the limit, whatever their timing', () => {
+  test('the login limiter never allows more guesses at one username from one address than the limit, whatever their timing', () => {
     fc.assert(
       fc.property(fc.array(fc.integer({ min: 0, max: 4 * minute }), { maxLength: 60 }), (pauses) => {
         const { limiter, advance, wait } = lab();
@@ -575,7 +575,7 @@ describe('the login limiter', () => {
     );
   });
 
-  test('the login limiter reports the wait after which the next attempt is allowed', () => {
+  test('the login limiter reports how long to wait before the next attempt', () => {
     fc.assert(
       fc.property(fc.integer({ min: 0, max: 40 }), fc.integer({ min: 0, max: minute }), (failures, pause) => {
         const { limiter, advance, wait } = lab();
@@ -625,7 +625,7 @@ describe('unlocking a user', () => {
 });
 
 describe('the failures that a replica publishes', () => {
-  test('the failures that a replica publishes include only those that still count', () => {
+  test('the failures that a replica publishes do not include expired ones', () => {
     const { limiter, fail, advance } = lab();
     fail(attempt('old'));
     advance(limit.within - 1);
@@ -637,7 +637,7 @@ describe('the failures that a replica publishes', () => {
     expect(keys.join(' ')).not.toContain('old');
   });
 
-  test('the failures that a replica publishes are limited to the most numerous, then the reset ones, then the latest', () => {
+  test('the failures that a replica publishes are limited in number, with preference for high counts, then resets, then recent failures', () => {
     const { limiter, fail, advance } = lab();
     const first = (count: number): string[] => limiter.shared(count).map(({ key }) => key);
     fail(attempt('forgiven', '10.0.0.9'), 2);
@@ -660,7 +660,7 @@ describe('the failures that a replica publishes', () => {
     ).toBe(true);
   });
 
-  test('the failures that a replica publishes no longer count at other replicas once the replica is gone', () => {
+  test('the failures that a replica publishes no longer count on other replicas after the replica is removed', () => {
     const { limiter, wait } = lab();
     limiter.setPeer('peer', [{ key: 'u:alice', count: 10, last: 1_000_000 }]);
     expect(wait(attempt('alice'))).toBeGreaterThan(0);

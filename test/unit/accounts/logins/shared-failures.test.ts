@@ -81,7 +81,7 @@ const travel = (): Promise<void> => clock.advance(2 * second);
 
 describe('failed logins on one replica', () => {
   test.each(['alice', 'nobody'])(
-    'failed logins on one replica count on the other, for %s, from any address',
+    'failed logins as %s on one replica count on the other, from any address',
     async (username) => {
       const [one, other] = await pair();
       fail(one, 3, attempt(username));
@@ -99,7 +99,7 @@ describe('failed logins on one replica', () => {
   );
 
   // evidence: limit-shared-by-replicas
-  test('an attacker has no more login attempts when there are many replicas', async () => {
+  test('an attacker has no more login attempts with many replicas than with one', async () => {
     const tries = async (all: readonly Replica[]): Promise<number> => {
       let made = 0;
       for (let time = 0; time < 20 * minute; time += 2 * second) {
@@ -152,7 +152,7 @@ describe('failed logins on one replica', () => {
 });
 
 describe('failed logins are reset on every replica', () => {
-  test('failed logins at the address are reset on every replica when the user logs in', async () => {
+  test('failed logins of a user at an address are reset on every replica when the user logs in there', async () => {
     const [one, other] = await pair();
     fail(one, 4);
     fail(other, 2, attempt('alice', '10.0.0.2'));
@@ -177,7 +177,7 @@ describe('failed logins are reset on every replica', () => {
     }
   });
 
-  test('failed logins are reset on every replica when the user is unlocked, before other failures are shared', async () => {
+  test('failed logins are reset on every replica when the user is unlocked, even before other failures are shared', async () => {
     const [one, other] = await pair();
     fail(one, 5);
     fail(other, 5);
@@ -525,7 +525,7 @@ describe('a sweep of failed logins', () => {
   });
 });
 
-test('a replica that has stopped watches and schedules nothing', async () => {
+test('a stopped replica leaves no watch and no pending timer for shared login failures', async () => {
   const one = await replica(true);
   await one.shared.stop();
   await settle();

@@ -121,7 +121,7 @@ describe('verifying a password', () => {
     expect(hashes.verified).toEqual([slow, slow]);
   });
 
-  test('verifying a password passes at most the longest accepted password to the hash function', async () => {
+  test('verifying a password passes no more than the maximum password length to the hash function', async () => {
     const hashes = new CountingHashes();
     const passwords = new Passwords(hashes);
     await passwords.verify(hashes.of('right', slow), 'é'.repeat(maxPasswordBytes));

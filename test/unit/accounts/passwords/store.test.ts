@@ -113,7 +113,7 @@ describe('a new password', () => {
     expect(Object.keys(valuesOf('platform-admin')).toSorted()).toEqual(['passwordHash', 'passwordHash.changed']);
   });
 
-  test('a new password of another user does not change a key named `password`', async () => {
+  test('a new password of a user other than the first administrator does not change a key named `password`', async () => {
     await putSecret('alice', { password: 'mine', hash: accounts.hashes.of('old', preferred) });
     await accounts.passwordStore.change(changeable('alice'), 'new password', true);
     expect(valuesOf('alice')).toMatchObject({ password: 'mine' });
@@ -135,7 +135,7 @@ describe('a new password', () => {
     },
   );
 
-  test('a new password does not cause a write to the User if no change was due', async () => {
+  test('a new password causes no write to the User if no password change was due', async () => {
     await accounts.putUser('bob');
     await accounts.passwordStore.change(changeable('bob'), 'new password', true);
     expect(accounts.client.requestsTo('PATCH', '/users/bob')).toEqual([]);
@@ -297,8 +297,8 @@ describe('a login with the right password', () => {
   });
 
   test.each([
-    ['was changed before it was read', 'GET'],
-    ['is changed while it is written', 'PATCH'],
+    ['was changed before the hash was read', 'GET'],
+    ['is changed while the new hash is written', 'PATCH'],
   ])('a login with the right password never restores an old password if the password %s', async (_, at) => {
     await putSecret('alice', { hash: accounts.hashes.of(rightPassword, 'bcrypt:12') });
     const other = accounts.hashes.of('another', 'bcrypt:12');

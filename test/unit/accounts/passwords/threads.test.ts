@@ -67,7 +67,7 @@ test.each([
   [5, '6', 4],
   [64, '128', 8],
   [64, '1', 1],
-])('%i CPU cores and UV_THREADPOOL_SIZE="%s" limit concurrent hashes to %i', (cores, size, expected) => {
+])('concurrent hashes with cores=%i and UV_THREADPOOL_SIZE="%s" are limited to %i', (cores, size, expected) => {
   expect(maxConcurrentHashes(cores, { UV_THREADPOOL_SIZE: size })).toBe(expected);
 });
 

@@ -76,7 +76,7 @@ describe('a request to an OpenID provider', () => {
   });
 
   test.each(['before', 'during'])(
-    'a request to an OpenID provider is aborted by its signal %s the response',
+    'a request to an OpenID provider is aborted by its abort signal %s the response',
     async (when) => {
       const controller = new AbortController();
       const arrived = Promise.withResolvers<void>();
@@ -137,7 +137,7 @@ describe('a response of an OpenID provider', () => {
     ['has an invalid status', 'HTTP/1.1 999 No\r\nContent-Length: 2\r\n\r\n{}', 'status'],
     ['has a status below 200', 'HTTP/1.1 000 No\r\nContent-Length: 2\r\n\r\n{}', 'statusCode'],
     ['has the status 205 and a body', 'HTTP/1.1 205 Reset\r\nContent-Length: 2\r\n\r\n{}', 'status code 205'],
-  ])('a response of an OpenID provider that %s fails only this request', async (_, bytes, message) => {
+  ])('a response of an OpenID provider that %s causes only its own request to fail', async (_, bytes, message) => {
     respond = raw(bytes);
     await expect(get()).rejects.toThrow(message);
   });

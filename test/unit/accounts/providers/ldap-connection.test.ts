@@ -27,7 +27,7 @@ test.each([
   expect(fill('(uid={username})', { username, dn: 'never' })).toBe(filled);
 });
 
-test('an LDAP filter may have more than one value', () => {
+test('an LDAP filter can contain more than one value', () => {
   expect(fill('(|(member={dn})(memberUid={username}))', { dn: 'cn=a (b)', username: 'a' })).toBe(
     '(|(member=cn=a \\28b\\29)(memberUid=a))',
   );
@@ -82,7 +82,7 @@ describe('a connection to an LDAP server', () => {
       ],
     ],
   ])(
-    'a connection to the LDAP server at %s://%s uses TLS as configured, with startTLS: %s',
+    'a connection to the LDAP server at %s://%s with startTLS=%s uses TLS as configured',
     async (scheme, host, startTLS, security) => {
       const port = await server.listen(certificate, scheme === 'ldaps');
       await bind({ url: `${scheme}://${host}:${port}`, startTLS });
@@ -189,7 +189,7 @@ describe('a connection to an LDAP server', () => {
   });
 
   test.each(['ldap', 'ldaps'])(
-    'a connection to an LDAP server over %s ends after the last request and after a failed request',
+    'a connection to an LDAP server over %s is closed after the last request and after a failed request',
     async (scheme) => {
       const url = `${scheme}://127.0.0.1:${await server.listen(certificate, scheme === 'ldaps')}`;
       await bind({ url });

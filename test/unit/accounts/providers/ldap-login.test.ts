@@ -110,21 +110,21 @@ describe('an LDAP login', () => {
     expect(description(await as(made, 'erin'))).toContain('no user is linked');
   });
 
-  test('an LDAP login is rejected if the typed name belongs to a User with another link', async () => {
+  test('an LDAP login is rejected if the typed name belongs to a User that is linked to another identity', async () => {
     const made = await lab('lookup');
     await made.putUser('erin', { identities: [{ provider: 'corp', subject: '7' }] }, false);
     await made.putUser('other', { identities: [{ provider: 'corp', subject: '1' }] }, false);
     expect(description(await as(made, 'erin'))).toBe(usual);
   });
 
-  test('an LDAP login requires the linked User to change a due password first', async () => {
+  test('an LDAP login is rejected with the instruction to change the password if the linked User must change it', async () => {
     const made = await lab('lookup');
     const identities = [{ provider: 'corp', subject: '1' }];
     await made.putUser('e.miller', { identities, passwordChangeRequired: true }, false);
     expect(description(await as(made, 'erin'))).toContain('must change your password first');
   });
 
-  test('an LDAP login of a disabled User fails in the same way as with a wrong password', async () => {
+  test('an LDAP login of a disabled User fails in the same way as one with a wrong password', async () => {
     const made = await lab('lookup');
     await made.putUser('erin', { identities: [{ provider: 'corp', subject: '1' }], state: 'Disabled' }, false);
     expect(description(await as(made, 'erin'))).toBe(usual);
@@ -213,15 +213,15 @@ describe('the session of an LDAP login', () => {
 
   test.each<[string, (made: Lab) => unknown]>([
     ['disabled', (made) => made.putUser('erin', { ...linked, state: 'Disabled' }, false)],
-    ['no longer linked', (made) => made.putUser('erin', {}, false)],
+    ['the User is no longer linked', (made) => made.putUser('erin', {}, false)],
     [
-      'linked to another identity',
+      'the User is linked to another identity',
       (made) => made.putUser('erin', { identities: [{ provider: 'corp', subject: '2' }] }, false),
     ],
-    ['linked twice', (made) => made.putUser('second', linked, false)],
-    ['deleted', (made) => made.cluster.delete(usersPath, 'erin')],
-    ['removed from the provider', (made) => made.configure({ identityProviders: [] })],
-  ])('the session of an LDAP login ends when the User is %s', async (_, change) => {
+    ['the identity is linked to two Users', (made) => made.putUser('second', linked, false)],
+    ['the User is deleted', (made) => made.cluster.delete(usersPath, 'erin')],
+    ['the provider is removed from the configuration', (made) => made.configure({ identityProviders: [] })],
+  ])('the session of an LDAP login is no longer valid when %s', async (_, change) => {
     const made = await lab();
     const groups = await begin(made);
     await change(made);
@@ -229,7 +229,7 @@ describe('the session of an LDAP login', () => {
     expect(await groups()).toBeUndefined();
   });
 
-  test('the session of an LDAP login continues with its refresh token until its maximum age', async () => {
+  test('the session of an LDAP login can be refreshed until its maximum age', async () => {
     const made = await lab();
     await begin(made);
     const first = await as(made, 'erin');
@@ -239,7 +239,7 @@ describe('the session of an LDAP login', () => {
     expect((await made.token(refreshWith(second.json()['refresh_token']))).status).toBe(400);
   });
 
-  test('the session of an LDAP login continues when a local password is set', async () => {
+  test('the session of an LDAP login stays valid when a local password is set', async () => {
     const made = await lab();
     const groups = await begin(made);
     const { spec } = made.cluster.get(usersPath, 'erin') as { spec?: object };
@@ -315,7 +315,7 @@ test('an LDAP login looks up a name of 256 characters but not a longer one', asy
   expect(made.ldap.lookedUp.filter((one) => one.includes('nn'))).toEqual([`ldaps://corp.example ${'n'.repeat(256)}`]);
 });
 
-test('an LDAP login whose username at the provider begins with "system:" is rejected as a name that cannot be accepted', async () => {
+test('an LDAP login is rejected if the username at the provider begins with "system:"', async () => {
   const made = await lab();
   made.ldap.entries.set('erin', { subject: '1', username: 'system:erin' });
   const response = await as(made, 'erin');
@@ -346,7 +346,7 @@ describe('the password of an LDAP login', () => {
     expect(made.ldap.shown).toEqual([]);
   });
 
-  test('the password of an LDAP login of a linked user is sent only to the providers of the links', async () => {
+  test('the password of an LDAP login of a linked user is sent only to the linked providers', async () => {
     const made = await lab();
     made.configure({ identityProviders: [provider('one'), provider('two')] });
     await made.putUser('erin', { identities: [{ provider: 'two', subject: '1' }] }, false);
@@ -399,7 +399,7 @@ describe('failed LDAP logins', () => {
 
   // evidence: ldap-unavailable-counts
   test.each(['alice', 'erin', 'nobody'])(
-    'failed LDAP logins of %s while a provider is unavailable count, get a temporary error, and do not affect other users',
+    'failed LDAP logins of %s are counted and get a temporary error while a provider is unavailable',
     async (name) => {
       const made = await lab();
       await made.putUser('bob');
@@ -492,7 +492,7 @@ describe('the log of a login that is not linked', () => {
   const hintsIn = (lines: readonly string[]): Record<string, unknown>[] =>
     lines.map((line) => JSON.parse(line) as Record<string, unknown>).filter((line) => line['message'] === message);
 
-  test('the log names the User that could be linked, and the subject, if no User is linked', async () => {
+  test('the log of a rejected LDAP login names the subject and the User to link if no User is linked', async () => {
     const { log, lines } = logOfLines();
     const made = await lab('lookup', log);
     await as(made, 'erin', 'wrong');
@@ -503,7 +503,7 @@ describe('the log of a login that is not linked', () => {
     ]);
   });
 
-  test('the log names the User that could be linked, and the subject, if two Users are linked', async () => {
+  test('the log of a rejected LDAP login names the subject and the User to link if two Users are linked', async () => {
     const { log, lines } = logOfLines();
     const made = await lab('lookup', log);
     for (const name of ['b', 'a']) await made.putUser(name, linked, false);
@@ -514,7 +514,7 @@ describe('the log of a login that is not linked', () => {
     });
   });
 
-  test('the log names the User that could be linked, and the subject, if the name belongs to another User', async () => {
+  test('the log of a rejected LDAP login names the subject and the User to link if the name belongs to another User', async () => {
     const { log, lines } = logOfLines();
     const made = await lab('auto', log);
     await made.putUser(

@@ -136,7 +136,7 @@ describe('the entry of an LDAP login', () => {
       ],
     ],
     ['the entry has no DN, so that a bind would be anonymous', [{ dn: '', attributes: erin }]],
-  ])('the entry of an LDAP login is unknown, and the password is not sent, if %s', async (_, entries) => {
+  ])('the entry of an LDAP login is not found, and the password is not sent, if %s', async (_, entries) => {
     server.entries.set('(uid=erin)', entries);
     await expect(attemptLogin()).resolves.toBeUndefined();
     expect(server.requests.filter((request) => request.operation === 'bind').map((request) => request.dn)).toEqual([
@@ -219,7 +219,7 @@ describe('the groups of an LDAP login', () => {
     expect((await attemptLogin({}, { groupSearch }))?.groups).toEqual(['a', 'c']);
   });
 
-  test('the groups of an LDAP login of an entry without a username are searched with an empty name', async () => {
+  test('the groups of an LDAP login are searched with an empty name if the entry has no username', async () => {
     withEntry({ uid: [] });
     const filter = '(|(member={dn})(memberUid={username}))';
     await attemptLogin({}, { groupSearch: { ...groupSearch, filter } });
@@ -238,20 +238,20 @@ const isBindOf =
     server.requests.filter((one) => one.operation === 'bind' && one.dn === name).length === count;
 
 describe('an LDAP bind', () => {
-  test.each(refusals)('the result code %i of a bind as the LDAP entry means a wrong password', async (code) => {
+  test.each(refusals)('the result code %i of a bind as the LDAP entry is treated as a wrong password', async (code) => {
     server.fault = (request) => (isBindOf(dn)(request) ? code : undefined);
     await expect(attemptLogin()).resolves.toBeUndefined();
   });
 
   test.each([1, 2, 8, 32, busy, 52, 80])(
-    'the result code %i of a bind as the LDAP entry does not mean a wrong password',
+    'the result code %i of a bind as the LDAP entry is not treated as a wrong password',
     async (code) => {
       server.fault = (request) => (isBindOf(dn)(request) ? code : undefined);
       await expect(attemptLogin()).rejects.toMatchObject({ code });
     },
   );
 
-  test('a connection lost during a bind as the LDAP entry does not mean a wrong password', async () => {
+  test('a connection lost during a bind as the LDAP entry is not treated as a wrong password', async () => {
     server.fault = (request) => (isBindOf(dn)(request) ? 'close' : undefined);
     await expect(attemptLogin()).rejects.toThrow('Connection closed');
   });
@@ -272,7 +272,7 @@ describe('an LDAP bind', () => {
   );
 
   test.each([busy, 'close'] as const)(
-    'the error "%s" of a bind as bindDN does not mean rejected credentials',
+    'the error "%s" of a bind as bindDN is not reported as rejected credentials',
     async (fault) => {
       server.fault = (request) => (isBindOf(service.dn)(request) ? fault : undefined);
       const error: unknown = await attemptLogin().catch((reason: unknown) => reason);
@@ -295,7 +295,7 @@ describe('an LDAP bind', () => {
 });
 
 test.each(['(uid=erin)', '(member=uid=erin,dc=example)'])(
-  'the failure of the LDAP search %s does not mean a wrong password',
+  'the failure of the LDAP search %s is not treated as a wrong password',
   async (filter) => {
     server.fault = (request) => (request.operation === 'search' && request.filter === filter ? busy : undefined);
     await expect(attemptLogin({}, { groupSearch })).rejects.toMatchObject({ code: busy });

@@ -148,7 +148,7 @@ describe('the User of a later login', () => {
     ],
     ['a change of the e-mail address', { email: 'm@example.org' }, { ...linked, email: 'm@example.org' }],
     ['a change of the case of the e-mail address', { email: 'E@example.org' }, { ...linked, email: 'E@example.org' }],
-  ])('the User of a later login is updated with the identity: %s', async (_, changes, expected) => {
+  ])('the User of a later login has the current fields of the identity after %s', async (_, changes, expected) => {
     await accounts.putUser('e.miller', linked, false);
     const account = await linking.accountOf({ ...erin, ...changes });
     const { displayName, email } = account;
@@ -163,7 +163,7 @@ describe('the User of a later login', () => {
     expect(bodies).toEqual([{ metadata: { uid }, spec: { displayName: null, email: null } }]);
   });
 
-  test('the User of a later login can log in when the update fails, and a warning is logged', async () => {
+  test('the User of a later login can log in when the update fails, and the log contains a warning', async () => {
     await accounts.putUser('erin', linked, false);
     before = { PATCH: failure };
     await expect(linking.accountOf({ ...erin, displayName: 'Erin M.' })).resolves.toMatchObject({

@@ -106,7 +106,7 @@ describe('failed logins by e-mail address and by username', () => {
   });
 });
 
-describe('failed logins by names of one LDAP entry', () => {
+describe('failed logins by the names of one LDAP entry', () => {
   /** All names of one entry. */
   const names = ['erin', 'e.miller', 'erin miller', 'erin@example.org', 'miller@example.org'];
   /** Names whose password was sent to the LDAP server. */
@@ -152,7 +152,7 @@ describe('failed logins by names of one LDAP entry', () => {
     ['erin', 'erin@example.org'],
     ['erin@example.org', 'erin'],
   ])(
-    'failed logins by names of one LDAP entry do not reveal that %s and %s belong to one entry',
+    'failed logins by the names of one LDAP entry do not reveal that %s and %s belong to one entry',
     async (first, next) => {
       const made = await lab();
       for (let time = 0; time < 3; time += 1) expect(await statusOf(made, first)).toBe(400);
@@ -165,7 +165,7 @@ describe('failed logins by names of one LDAP entry', () => {
     ['erin', 'erin miller'],
     ['erin@example.org', 'miller@example.org'],
   ])(
-    'failed logins by names of one LDAP entry count for the account, whatever the spelling: %s and %s',
+    'failed logins by the names of one LDAP entry count for the account, whatever the spelling: %s and %s',
     async (first, next) => {
       const made = await lab();
       for (let time = 0; time < 3; time += 1) expect(await statusOf(made, first)).toBe(400);
@@ -173,7 +173,7 @@ describe('failed logins by names of one LDAP entry', () => {
     },
   );
 
-  test('failed logins by names of one LDAP entry beyond the limit are not sent to the LDAP server', async () => {
+  test('failed logins by the names of one LDAP entry beyond the limit are not sent to the LDAP server', async () => {
     const made = await lab();
     for (let time = 0; time < 3; time += 1) await seen(made, 'erin');
     checked.length = 0;
@@ -181,7 +181,7 @@ describe('failed logins by names of one LDAP entry', () => {
     expect(checked).toEqual([]);
   });
 
-  test('failed logins by names of one LDAP entry beyond the limit release their connection to the LDAP server', async () => {
+  test('failed logins by the names of one LDAP entry beyond the limit release their connection to the LDAP server', async () => {
     const made = await lab();
     for (let time = 0; time < 3; time += 1) await seen(made, 'erin');
     // More logins than the provider has connections and slots in the queue.
@@ -191,7 +191,7 @@ describe('failed logins by names of one LDAP entry', () => {
     expect(await statusOf(made, 'nobody')).toBe(400);
   });
 
-  test('concurrent failed logins by names of one LDAP entry allow no more guesses than sequential ones, whatever the names', async () => {
+  test('concurrent failed logins by the names of one LDAP entry allow no more guesses than sequential ones, whatever the names', async () => {
     const made = await lab();
     // As many logins as a provider serves concurrently for one address.
     const count = 4;
@@ -206,7 +206,7 @@ describe('failed logins by names of one LDAP entry', () => {
     expect(responses.filter((status) => status === 429)).toHaveLength(count - 3);
   });
 
-  test('failed logins by names of one LDAP entry are reset when the user is unlocked', async () => {
+  test('failed logins by the names of one LDAP entry are reset when the user is unlocked', async () => {
     const made = await lab();
     for (const name of names) for (let time = 0; time < 4; time += 1) await seen(made, name);
     const account = made.directory.account('e.miller');

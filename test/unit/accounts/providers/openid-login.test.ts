@@ -234,7 +234,7 @@ describe('a login at an OpenID provider', () => {
         return comeBack();
       },
     ],
-  ])('a login at an OpenID provider has to start again after %s', async (_, attempt) => {
+  ])('a login at an OpenID provider has to be restarted after %s', async (_, attempt) => {
     const error = await errorOf(attempt() as Promise<unknown>);
     expect(error).toMatchObject({ error: 'invalid_request', code: 400 });
     expect((error as Error).message).toContain('Our SSO');
@@ -314,7 +314,7 @@ describe('the discovery of an OpenID provider', () => {
     expect(count()).toBe(2);
   });
 
-  test('the discovery of an OpenID provider that fails is repeated by the next login', async () => {
+  test('a failed discovery of an OpenID provider is repeated by the next login', async () => {
     fail(discovery);
     await expect(leave()).rejects.toMatchObject({ code: 503 });
     server.respond = () => undefined;
@@ -322,7 +322,7 @@ describe('the discovery of an OpenID provider', () => {
     expect(count()).toBe(2);
   });
 
-  test('the discovery of an OpenID provider that fails leaves the earlier result in use, and is repeated by each login', async () => {
+  test('a failed discovery of an OpenID provider leaves the earlier result in use, and is repeated by each login', async () => {
     await leave();
     await clock.advance(hour);
     fail(discovery);
@@ -343,7 +343,7 @@ describe('the discovery of an OpenID provider', () => {
     expect(count()).toBe(2);
   });
 
-  test('the discovery of an OpenID provider that fails after the secret changed leaves no result in use', async () => {
+  test('a failed discovery of an OpenID provider after a change of the secret leaves no result in use', async () => {
     await leave();
     secret = 'another';
     fail(discovery);

@@ -115,7 +115,7 @@ describe('LDAP providers', () => {
     expect(lookedUp[1]?.[1]).not.toBe('erin');
   });
 
-  test('LDAP providers get the password of bindDN from its Secret, and no Secret is read without bindDN', async () => {
+  test('LDAP providers use the password of bindDN from its Secret, and no Secret is read without bindDN', async () => {
     configure(provider('one', { bindDN: 'cn=service', bindPasswordRef }), provider('two'));
     await logIn();
     expect(bindPasswords).toEqual(['of the service', undefined]);
@@ -186,7 +186,7 @@ describe('connections to one LDAP provider', () => {
     (await waiting).close();
   });
 
-  test('connections to one LDAP provider are kept from the lookup until the login is rejected, which releases the slot', async () => {
+  test('connections to one LDAP provider keep their slots from the lookup until the login is rejected', async () => {
     configure(provider('one'));
     response = async () => result({ subject: '1' });
     const candidates = await Promise.all(Array.from({ length: 4 }, () => find()));

@@ -28,7 +28,7 @@ test.each<[string, unknown]>([
   expect(scalarAt(['spec', 'x'])(object)).toBe(expected);
 });
 
-test('objects do not cache a long field path that was looked up in them', () => {
+test('a long field path is not cached for the objects in which it is looked up', () => {
   const objects = Array.from({ length: 300 }, (_, index) => node(`n${index}`));
   const search = (index: number): unknown =>
     scalarAt(['spec', `${index}-\u20ac${'x'.repeat(30_000)}`])(objects[index] as (typeof objects)[0]);

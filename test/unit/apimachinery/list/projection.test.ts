@@ -107,7 +107,7 @@ test.each([
   expect(() => parseFields(fields)).toThrow(expect.objectContaining({ code: 400 }));
 });
 
-test('the origin of a projected view depends only on the selected fields, not on their notation', () => {
+test('the `origin` of a projected view depends only on the selected fields, not on their notation', () => {
   const view = coreView(nodes, false);
   const origin = (fields: string): unknown => projected(view, parseFields(fields)).origin;
   const fieldPaths = [

@@ -107,7 +107,7 @@ describe('a list of /kapis', () => {
     expect((await names(query)).join(' ')).toBe(expected);
   });
 
-  test('a list of /kapis counts objects before paging', async () => {
+  test('a list of /kapis reports the number of objects before paging', async () => {
     expect((await paged('limit=1')).total).toBe(4);
     expect((await paged('limit=0&name=l')).total).toBe(2);
   });
@@ -118,7 +118,7 @@ describe('a list of /kapis', () => {
   });
 
   test.each(['fieldSelector=spec.x!=1', 'sortBy=.metadata.name', 'label=!x&sortBy=.spec.x'])(
-    'a list of /kapis with ?%s contains the objects of one moment, even if they change during the request',
+    'a list of /kapis with ?%s shows one consistent snapshot, even if objects change during the request',
     async (query) => {
       const changing = storeOf(...Array.from({ length: 50 }, (_, index) => node(`n${index}`)));
       const turns = jest.spyOn(performance, 'now').mockImplementation(() => (changes += 1));
@@ -216,7 +216,7 @@ describe('a list of /kapis', () => {
     },
   );
 
-  test('a list of /kapis accepts other parameters than a request for a single object', () => {
+  test('a list of /kapis and a request for a single object accept different parameters', () => {
     expect(getParameters.parse(new URLSearchParams('managedFields=true&pretty=1'))).toEqual({
       managedFields: true,
       pretty: true,
@@ -233,13 +233,13 @@ describe('a list of /kapis', () => {
     expect(filters.map(({ isLookUp = false }) => isLookUp)).toEqual([false, false, true, true, true]);
   });
 
-  test('a list of /kapis has one schema for all kinds without their own parameters', () => {
+  test('a list of /kapis has the same parameter schema for all kinds without their own parameters', () => {
     const plain = { ...nodes, statuses: [] };
     expect(parametersOf(plain)).toBe(parametersOf({ ...plain }));
     expect(parametersOf(nodes)).not.toBe(parametersOf(plain));
   });
 
-  test('a list of /kapis is paged like that of a simple model', () => {
+  test('a list of /kapis is paged like the list of a simple model', () => {
     const item = fc.record({ second: fc.nat(4), rack: fc.option(fc.constantFrom('9', '10', 'a', 'Z', 'é')) });
     return fc.assert(
       fc.asyncProperty(

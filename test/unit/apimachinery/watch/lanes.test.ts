@@ -92,7 +92,7 @@ test.each([
   expect(Math.abs(first.response.events.length - last.response.events.length)).toBeLessThanOrEqual(1);
 });
 
-test('the filters of all watches of one user search at most 1,000 values', async () => {
+test('a watch is rejected with 429 when the filters of all watches of its user would search more than 1,000 values', async () => {
   for (let i = 0; i < 10; i += 1) await watch('bob', `${costly(32, i)}${annotations(i)}`);
   const eleventh = `${costly(32, 10)}${annotations(10)}`;
   expect(await refused(routes, `${path}${eleventh}`, { username: 'bob' })).toMatchObject({

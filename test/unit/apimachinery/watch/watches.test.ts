@@ -172,7 +172,7 @@ describe('a watch', () => {
     },
   );
 
-  test('a watch that is too short for a bookmark before its end sends none', async () => {
+  test('a watch sends no bookmark if its timeout is too short for one', async () => {
     const started = await watch('resourceVersion=10&allowWatchBookmarks=true&timeoutSeconds=2');
     await jest.advanceTimersByTimeAsync(2000);
     await settle();
@@ -191,7 +191,7 @@ describe('a watch', () => {
     expect(started.map(eventsOf)).toEqual(started.map(() => []));
   });
 
-  test('a watch from a resourceVersion ahead of the cache sends no bookmark with an earlier one', async () => {
+  test('a watch from a resourceVersion ahead of the cache sends no bookmark with an earlier resourceVersion', async () => {
     const started = await watch('resourceVersion=20&allowWatchBookmarks=true&timeoutSeconds=200');
     for (const version of [10, 19, 20]) {
       resource.store.bookmark(version);
@@ -257,7 +257,7 @@ describe('a watch', () => {
       '/kapis/resources.platform.io/v1alpha3/nodes',
     ],
   ])(
-    'a watch with ?%s and the headers %o at %s can start before the history if no object has changed',
+    'a watch with ?%s and the headers %o at %s can start before the cached history if no object has changed',
     async (query, headers, of) => {
       routes = [...routes, ...kapisRoutes({ authorizer, resources: [resource], ...emptyCluster })];
       const { promise, resolve } = Promise.withResolvers<void>();
@@ -347,7 +347,7 @@ describe('a watch', () => {
     await until(() => response.destroyed);
   });
 
-  test('a watch sends many changes that arrive at once', async () => {
+  test('a watch sends all changes when many arrive at once', async () => {
     const started = await watch('resourceVersion=10');
     for (let version = 11; version <= 20_010; version += 1) modify('a', version);
     await until(() => eventsOf(started).length >= 20_000);
@@ -418,7 +418,7 @@ describe('a watch', () => {
     });
 
     test.each(['name=a', 'fieldSelector=metadata.uid%3Duid-a'])(
-      'a watch of server-sent events by %s sends a keep-alive after 15 seconds without an event',
+      'a watch of server-sent events with %s sends a keep-alive after 15 seconds without an event',
       async (filter) => {
         const started = await follow(`resourceVersion=10&${filter}`);
         await jest.advanceTimersByTimeAsync(10_000);
@@ -472,7 +472,7 @@ describe('a watch', () => {
     expect(await refused(routes, `${path}?watch=true&${query}`)).toMatchObject({ code });
   });
 
-  test('a watch follows the store through random changes', async () => {
+  test('a watch reports every random change of the store that its selector allows', async () => {
     const started = await watch('resourceVersion=10&labelSelector=odd');
     const seen = new Map<string, number>();
     let version = 10;

@@ -159,16 +159,19 @@ describe('the certificate chain that a client presents', () => {
     [10, 10],
     [11, 10],
     [1_000, 10],
-  ])('a client certificate chain with %d certificates after the leaf: %d of them are read', (count, expected) => {
-    const others: Presented[] = [];
-    for (let index = 0; index < count; index += 1) others.unshift({ issuerCertificate: others[0] as Presented });
-    const leaf = { issuerCertificate: others[0] as Presented };
-    const chain = presentedChain(presenting(leaf));
-    expect(chain?.leaf).toBe(leaf);
-    expect(chain?.intermediates).toEqual(others.slice(0, expected));
-  });
+  ])(
+    'a client certificate chain with %d certificates after the leaf is read up to certificate %d after the leaf',
+    (count, expected) => {
+      const others: Presented[] = [];
+      for (let index = 0; index < count; index += 1) others.unshift({ issuerCertificate: others[0] as Presented });
+      const leaf = { issuerCertificate: others[0] as Presented };
+      const chain = presentedChain(presenting(leaf));
+      expect(chain?.leaf).toBe(leaf);
+      expect(chain?.intermediates).toEqual(others.slice(0, expected));
+    },
+  );
 
-  test('a client may present no certificate chain', () => {
+  test('presentedChain() returns undefined for a client without a certificate', () => {
     expect(presentedChain(presenting(undefined))).toBeUndefined();
   });
 });

@@ -113,7 +113,7 @@ test("certificate chains are verified by the rules of Go's crypto/x509", async (
   );
 });
 
-test('many certificates of one name cause a bounded number of signature checks', async () => {
+test('many CA certificates with the same name cause a bounded number of signature checks', async () => {
   const { presented } = await makeChain(specOf(chain({}, {}, {})));
   const [leaf] = presented.map((pem) => new X509Certificate(pem));
   const others = await Promise.all(

@@ -150,7 +150,7 @@ describe('review results are cached', () => {
   });
 });
 
-test('a token is cached by its fingerprint for 10 s of the monotonic clock after it was accepted', async () => {
+test('a token is cached by its fingerprint for 10 s after it was accepted, as measured by the monotonic clock', async () => {
   const clock = jest.spyOn(performance, 'now').mockReturnValue(1_000);
   try {
     const cluster = new MemoryCluster();
@@ -297,7 +297,7 @@ describe('when many unknown tokens arrive', () => {
     expect(refusals[0]?.reason).toMatchObject({ code: 429, headers: { 'Retry-After': '1' } });
   });
 
-  test('a full queue of unknown tokens from four /48s rejects neither another address nor the recheck of a stream', async () => {
+  test('neither another address nor the recheck of a stream is rejected while unknown tokens of four /48s fill the queue', async () => {
     const { authenticate, client } = lab({ authenticated: true, user: robot });
     const release = hold(client);
     const settled = Promise.allSettled(

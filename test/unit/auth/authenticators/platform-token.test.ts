@@ -173,7 +173,7 @@ const usersOf = (find: (key: string) => ValidToken): ((key: string) => UserInfo 
   return known;
 };
 
-test('a ServiceAccount keeps its Kubernetes identity after a token exchange, and users and clients have none', () => {
+test('a ServiceAccount keeps its Kubernetes identity after a token exchange, and users and clients have no Kubernetes identity', () => {
   const robot: Subject = {
     username: 'system:serviceaccount:a:b',
     uid: '1',

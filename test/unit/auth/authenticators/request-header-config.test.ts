@@ -123,7 +123,7 @@ describe('the ConfigMap of the request-header configuration', () => {
     expect(headers.problem()).toContain('any client could claim any identity');
   });
 
-  test('the ConfigMap of the request-header configuration is no longer watched after a stop', async () => {
+  test('the ConfigMap of the request-header configuration is no longer watched after the server has stopped', async () => {
     const cluster = new MemoryCluster();
     await put(cluster, data());
     const headers = await source(cluster);

@@ -236,7 +236,7 @@ describe('the signature of the certificate of a connection', () => {
     expect(signatures).toHaveBeenCalledTimes(times);
   });
 
-  test('the signature of the certificate is verified once per connection with its intermediates, which Node provides only then', () => {
+  test('the certificate of a connection is read only once, since Node provides its intermediates only at the first read', () => {
     const getCertificate = jest.fn(() => certificate('proxy'));
     const request = {
       rawHeaders: alice.flat(),

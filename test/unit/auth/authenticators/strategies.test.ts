@@ -72,7 +72,7 @@ describe('a bearer token', () => {
     ],
     ['Bearer ', `${challenge}, error_description="the Authorization header has no token after 'Bearer'"`],
   ])(
-    'a bearer token that is unknown or malformed is rejected with 401, and only malformed tokens are described: %j',
+    'a bearer token that is unknown or malformed is rejected with 401, and the error describes only a malformed one: %j',
     async (text, expected) => {
       await expect(authenticate(request(text), from)).rejects.toMatchObject({
         code: 401,
@@ -82,7 +82,7 @@ describe('a bearer token', () => {
   );
 
   test.each([[undefined], ['Basic b25lOm9uZQ=='], ['Bearer'], ['Bearer\tone'], ['BearerX one'], ['']])(
-    'a request without a bearer token is anonymous; its Authorization header is %j',
+    'a request without a bearer token is anonymous with the Authorization header %j',
     async (text) => {
       expect(await authenticate(request(text), from)).toBeUndefined();
     },

@@ -36,7 +36,7 @@ function lab(decide: (spec: Spec) => unknown = () => ({ allowed: true })): Lab {
   };
 }
 
-test('an authorization decision is reused for 10 s by the monotonic clock', async () => {
+test('an authorization decision is reused for 10 s, as measured by the monotonic clock', async () => {
   const clock = jest.spyOn(performance, 'now').mockReturnValue(1_000);
   try {
     const { client, reviews } = lab();
@@ -101,11 +101,15 @@ describe('the access review names the request', () => {
 });
 
 test.each([
-  ['allows', { allowed: true, reason: 'a role' }, { allowed: true, reason: 'a role' }],
-  ['does not allow', { allowed: false, reason: '' }, { allowed: false }],
-  ['allows and denies', { allowed: false, reason: 'no' }, { allowed: true, denied: true, reason: 'no' }],
-  ['cannot evaluate', { allowed: false, reason: '' }, { allowed: false, evaluationError: 'oops' }],
-  ['allows with a value that is not a boolean', { allowed: false, reason: '' }, { allowed: 'true' }],
+  ['allows the request', { allowed: true, reason: 'a role' }, { allowed: true, reason: 'a role' }],
+  ['does not allow the request', { allowed: false, reason: '' }, { allowed: false }],
+  [
+    'both allows and denies the request',
+    { allowed: false, reason: 'no' },
+    { allowed: true, denied: true, reason: 'no' },
+  ],
+  ['cannot be evaluated', { allowed: false, reason: '' }, { allowed: false, evaluationError: 'oops' }],
+  ['has a value of `allowed` that is not a boolean', { allowed: false, reason: '' }, { allowed: 'true' }],
   ['has no status', { allowed: false, reason: '' }, undefined],
 ])('an access review that %s results in the decision %j', async (_, decision, status) => {
   const { authorizer } = lab(() => status);
@@ -173,7 +177,7 @@ describe('an authorization decision', () => {
     expect(reviews()).toBe(2);
   });
 
-  test('an authorization decision that has reached the maximum age is reviewed again', async () => {
+  test('an authorization decision that has reached the maximum age is replaced by a new review', async () => {
     const { authorizer, reviews } = lab();
     await authorizer.authorize(alice, listNodes);
     jest.advanceTimersByTime(1_000);
@@ -181,7 +185,7 @@ describe('an authorization decision', () => {
     expect(reviews()).toBe(2);
   });
 
-  test('the age of an authorization decision counts from its request, since the right may be lost before the response', async () => {
+  test('the age of an authorization decision counts from its request, since the right may be revoked before the response', async () => {
     const { authorizer, client, reviews } = lab();
     client.before = () => new Promise((resolve) => setTimeout(resolve, 3_000));
     const first = authorizer.authorize(alice, listNodes);

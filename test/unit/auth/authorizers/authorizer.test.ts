@@ -8,7 +8,7 @@ const decide = (attributes: Attributes, allowed: boolean, reason = ''): Promise<
 
 const resource = { verb: 'list', group: '', resource: 'nodes' };
 
-test('an allowed request passes the authorizer', async () => {
+test('an allowed request is accepted by the authorizer', async () => {
   await expect(decide(resource, true, 'a role')).resolves.toBeUndefined();
 });
 

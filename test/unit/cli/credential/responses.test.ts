@@ -6,7 +6,7 @@ const now = Date.parse('2026-01-01T00:00:00Z');
 const tokens = { access_token: 'a.b-c_d', refresh_token: 'r.e-f', expires_in: 7_200 };
 
 describe('a token response', () => {
-  test('a token response is valid for the lifetime that the server sends, but at most for a day', () => {
+  test('a token response makes the token valid for the lifetime that the server sends, but at most for a day', () => {
     const [accessToken, refreshToken] = [tokens.access_token, tokens.refresh_token];
     expect(tokensOf(tokens, now)).toEqual({ accessToken, refreshToken, obtainedAt: now, expiresAt: now + 7_200_000 });
     for (const expires_in of [1e20, 86_401, Number.MAX_VALUE])

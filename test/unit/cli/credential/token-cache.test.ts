@@ -49,7 +49,7 @@ test('the token cache leaves no temporary file when it cannot write', async () =
   expect(readdirSync(dirname(file), { recursive: true })).toHaveLength(2);
 });
 
-test('the token cache stays complete with concurrent writers, and leaves no temporary file', async () => {
+test('the token cache keeps its entries with concurrent writers, and leaves no temporary file', async () => {
   const all = Array.from({ length: 50 }, (_, n) => ({ ...tokens, accessToken: String(n) }));
   await Promise.all(all.map((one) => writeTokens(file, one)));
   expect(all).toContainEqual(await read());

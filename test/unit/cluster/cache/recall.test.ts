@@ -70,8 +70,8 @@ async function hear(resourceVersion: number, ...events: unknown[]): Promise<Fake
   return request;
 }
 
-describe('recalling changes before the start of a history', () => {
-  test('recalling changes before the start of a history opens a short watch of metadata', async () => {
+describe('the search for changes before the start of a history', () => {
+  test('the search for changes before the start of a history opens a short watch of metadata', async () => {
     await startRecall(2137);
     expect(cluster.requests).toHaveLength(1);
     expect(cluster.last.path).toBe(path);
@@ -83,7 +83,7 @@ describe('recalling changes before the start of a history', () => {
     });
   });
 
-  test('recalling changes before the start of a history waits until kube-apiserver has reported the current version of the resource', async () => {
+  test('the search for changes before the start of a history waits until kube-apiserver has reported the current version of the resource', async () => {
     const { promise, resolve } = Promise.withResolvers<void>();
     latest = () => promise;
     await startRecall(2137);
@@ -104,7 +104,7 @@ describe('recalling changes before the start of a history', () => {
     ['a deletion', [event('DELETED', 2200), bookmark('2450')], 2200, 2200],
     ['an addition and a deletion', [event('ADDED', 2200), event('DELETED', 2300), event('ADDED', 2450)], 2300, 2300],
     ['a change at the start of the history', [event('MODIFIED', 2200), event('MODIFIED', 2417)], since, since],
-  ])('recalling changes before the start of a history finds %s', async (_, events, begins, floor) => {
+  ])('the search for changes before the start of a history finds %s', async (_, events, begins, floor) => {
     const request = await hear(2137, ...events);
     expect(store.history.since).toBe(begins);
     expect(store.history.positionAfter(begins)).toBe(store.history.position);
@@ -129,7 +129,7 @@ describe('recalling changes before the start of a history', () => {
     ['some changes arrive and the rest has expired', [event('MODIFIED', 2200), failed(410, 'Expired')], 2200],
     ['the watch sends existing objects instead of changes', [event('ADDED', 2000), bookmark('2450')], 1],
     ['an event has no version', [{ type: 'ADDED', object: { metadata: {} } }, bookmark('2450')], 1],
-  ])('recalling changes does not extend a history when %s', async (_, events, floor) => {
+  ])('the search for earlier changes does not extend a history when %s', async (_, events, floor) => {
     const request = await hear(2137, ...events);
     await request.end();
     expect(store.history.since).toBe(since);
@@ -141,7 +141,7 @@ describe('recalling changes before the start of a history', () => {
     expect(cluster.requests).toHaveLength(before + 1);
   });
 
-  test('recalling changes before the start of a history is not retried within the same call', async () => {
+  test('the search for changes before the start of a history is not retried within the same call', async () => {
     const pending = await startRecall(2137);
     await cluster.last.respond(403, status(403, 'Forbidden'));
     expect(pending.isOver).toBe(true);
@@ -158,21 +158,21 @@ describe('recalling changes before the start of a history', () => {
   });
 
   test.each([0, -1, since, since + 1])(
-    'recalling changes before the start of a history sends no request for the version %i',
+    'the search for changes before the start of a history sends no request for the version %i',
     async (resourceVersion) => {
       expect((await startRecall(resourceVersion)).isOver).toBe(true);
       expect(cluster.requests).toHaveLength(0);
     },
   );
 
-  test('recalling changes before the start of a history sends no request after old changes were dropped from the history', async () => {
+  test('the search for changes before the start of a history sends no request after old changes were dropped from the history', async () => {
     for (let version = 2418; version < 12_419; version += 1) store.apply('MODIFIED', stored('a', version));
     expect(store.history.since).toBe(2418);
     expect((await startRecall(2417)).isOver).toBe(true);
     expect(cluster.requests).toHaveLength(0);
   });
 
-  test('recalling changes before the start of a history has no effect when old changes are dropped in the meantime', async () => {
+  test('the search for changes before the start of a history has no effect when old changes are dropped in the meantime', async () => {
     const pending = await startRecall(2137);
     const request = cluster.last;
     await request.open();
@@ -182,7 +182,7 @@ describe('recalling changes before the start of a history', () => {
     expect(store.history.since).toBe(2418);
   });
 
-  test('recalling changes before the start of a history is repeated when the history is reset in the meantime', async () => {
+  test('the search for changes before the start of a history is repeated when the history is reset in the meantime', async () => {
     store.bookmark(2500);
     const pending = await startRecall(2137);
     const request = cluster.last;
@@ -201,7 +201,7 @@ describe('recalling changes before the start of a history', () => {
     expect((await startRecall(2137)).isOver).toBe(false);
   });
 
-  test('recalling changes before the start of a history keeps the changes that arrived in the meantime', async () => {
+  test('the search for changes before the start of a history keeps the changes that arrived in the meantime', async () => {
     const request = await hear(2137);
     store.apply('MODIFIED', stored('a', 2420));
     store.apply('DELETED', stored('a', 2421));
@@ -211,8 +211,8 @@ describe('recalling changes before the start of a history', () => {
   });
 });
 
-describe('concurrent recalls of changes', () => {
-  test('concurrent recalls of changes share one watch, and the next watch starts at the oldest version of the others', async () => {
+describe('concurrent searches for earlier changes', () => {
+  test('concurrent searches for earlier changes share one watch, and the next watch starts at the oldest version that the others requested', async () => {
     const pending = [
       await startRecall(2200),
       await startRecall(2300),
@@ -234,7 +234,7 @@ describe('concurrent recalls of changes', () => {
     expect(clock.pending()).toEqual([]);
   });
 
-  test('concurrent recalls of changes do not all fail when one of them requests an expired version', async () => {
+  test('concurrent searches for earlier changes do not all fail when one of them requests an expired version', async () => {
     await startRecall(2200);
     const pending = [await startRecall(2100), await startRecall(2150)];
     await cluster.last.open();
@@ -249,14 +249,14 @@ describe('concurrent recalls of changes', () => {
     expect(store.history.since).toBe(2150);
   });
 
-  test('concurrent recalls of changes all end when kube-apiserver does not respond', async () => {
+  test('concurrent searches for earlier changes all end when kube-apiserver does not respond', async () => {
     const pending = [await startRecall(2200), await startRecall(2100), await startRecall(2300)];
     await cluster.last.respond(503, status(503, 'ServiceUnavailable'));
     expect(pending.every(({ isOver }) => isOver)).toBe(true);
     expect(cluster.requests).toHaveLength(1);
   });
 
-  test('concurrent recalls of changes wait at most four seconds, and end earlier with their signals', async () => {
+  test('concurrent searches for earlier changes wait at most four seconds, and end earlier when their signals are aborted', async () => {
     const controller = new AbortController();
     const first = await startRecall(2200, controller.signal);
     await cluster.last.open();
@@ -285,7 +285,7 @@ describe('concurrent recalls of changes', () => {
   });
 });
 
-test('a history extends exactly as far back as no change occurred, whatever the order of recalls', async () => {
+test('a history is extended exactly as far back as no change occurred, whatever the order of the searches', async () => {
   const change = fc.record({
     name: fc.constantFrom('a', 'b', 'c'),
     what: fc.constantFrom('put', 'put', 'delete', 'other', 'other', 'other'),

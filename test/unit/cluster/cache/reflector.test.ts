@@ -351,7 +351,7 @@ test.each([
   expect(cluster.requests).toHaveLength(2);
 });
 
-test('stopping a reflector ends the watch and everything else', async () => {
+test('stopping a reflector aborts its watch, and leaves no timer and no further request', async () => {
   const { cluster, clock, reflector } = await synced();
   reflector.stop();
   await settle();
@@ -361,7 +361,7 @@ test('stopping a reflector ends the watch and everything else', async () => {
   expect(clock.pending()).toEqual([]);
 });
 
-test('any data that a reflector receives counts as a sign of life', async () => {
+test('a reflector records the time of the last data from the cluster, whatever the data', async () => {
   const { cluster, clock, reflector } = await lab();
   expect(reflector.lastSignOfLife()).toBe(0);
   await cluster.last.open();

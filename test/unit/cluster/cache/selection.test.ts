@@ -260,7 +260,7 @@ describe('a selection', () => {
     );
   });
 
-  test('a selection is abandoned when no request waits for it any more', async () => {
+  test('the computation of a selection stops when no request waits for it any more', async () => {
     const store = new Store<null>();
     store.replace([stored({ name: 'n', namespace: 'a', second: 0, rack: '1' }, 1)], 1);
     const reason = new Error('gone');

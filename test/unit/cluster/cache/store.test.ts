@@ -35,7 +35,7 @@ const changeText = ({ type, object, previous }: Change<null>): string =>
   `${type} ${short(object)}${previous === undefined ? '' : ` was ${short(previous)}`}`;
 
 describe('the object cache of a resource', () => {
-  test('the object cache of a resource keeps the same orders, history and snapshots as a simple model', () => {
+  test('the object cache of a resource has the same order of objects, history and snapshots as a simple model', () => {
     const event = fc.record({
       name: fc.constantFrom('a', 'b', 'c', 'd', 'e', 'f'),
       second: fc.nat(3),
@@ -351,7 +351,7 @@ describe('a stored object', () => {
     ['no metadata', '{"kind":"A"}'],
     ['no resourceVersion', '{"kind":"A","metadata":{"name":"n"}}'],
     ['an invalid resourceVersion', '{"kind":"A","metadata":{"name":"n","resourceVersion":"x"}}'],
-  ])('a stored object is rejected with %s', (_, source) => {
+  ])('an object with %s is rejected by the object cache', (_, source) => {
     const object = { metadata: { name: 'n' }, ...(JSON.parse(source) as object) } as KubeObject;
     expect(() => storeObject(object, Buffer.from(source), options)).toThrow(MalformedResponseError);
   });

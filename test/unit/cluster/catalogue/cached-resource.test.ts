@@ -62,7 +62,7 @@ describe('a cached resource', () => {
     expect(upstream.path).toBe('/api/v1/nodes');
   });
 
-  test('a cached resource is confirmed at once when the cluster has no newer version', async () => {
+  test('a cached resource is confirmed as current at once when the cluster has no newer version', async () => {
     await sync();
     const confirming = nodes.confirm(never);
     expect(cluster.last.query).toEqual({ limit: 1 });
@@ -80,7 +80,7 @@ describe('a cached resource', () => {
     expect(nodes.store.get('', 'a')?.resourceVersion).toBe(11);
   });
 
-  test('a cached resource trusts an open watch without events, since versions of other resources count too', async () => {
+  test('a cached resource is confirmed as current after 50 ms without events on an open watch, even if the cluster has a newer version', async () => {
     await sync();
     const confirming = nodes.confirm(never);
     await cluster.last.respond(200, list('500'));
@@ -90,7 +90,7 @@ describe('a cached resource', () => {
     expect(await isKept(confirming)).toBe(true);
   });
 
-  test('a cached resource does not trust an interrupted watch', async () => {
+  test('a cached resource is not confirmed as current while its watch is interrupted', async () => {
     await sync();
     const confirming = nodes.confirm(never);
     const request = cluster.last;
@@ -116,7 +116,7 @@ describe('a cached resource', () => {
     });
   });
 
-  test('a cached resource sends one request for all earlier callers', async () => {
+  test('a cached resource sends one request for all callers that arrive during the previous request', async () => {
     await sync();
     const before = cluster.requests.length;
     const first = nodes.confirm(never);
@@ -148,7 +148,7 @@ describe('a cached resource', () => {
     expect(cluster.requests).toHaveLength(before + 3);
   });
 
-  test('a cached resource reports to each caller that the request to the cluster failed', async () => {
+  test('a cached resource reports a failed request to the cluster only to the callers that wait for it', async () => {
     await sync();
     const first = broken(nodes.confirm(never));
     const second = nodes.confirm(never);
@@ -187,7 +187,7 @@ describe('a cached resource', () => {
     expect(upstream.signal?.aborted).toBe(false);
   });
 
-  test('a cached resource finds out whether no change occurred since before its history', async () => {
+  test('a cached resource extends its history into the past if no change occurred in that time', async () => {
     await sync();
     const recalling = nodes.recall(8, never);
     expect(cluster.last.query).toEqual({ limit: 1 });
@@ -200,7 +200,7 @@ describe('a cached resource', () => {
     expect(nodes.store.at(8)).toHaveLength(2);
   });
 
-  test('a cached resource does not wait for the cluster longer than its caller', async () => {
+  test('a cached resource stops waiting for the cluster when its caller stops waiting', async () => {
     await sync();
     const controller = new AbortController();
     const refusal = broken(nodes.confirm(controller.signal));
@@ -212,7 +212,7 @@ describe('a cached resource', () => {
 const one = (resourceVersion: string): unknown => ({ kind: 'PartialObjectMetadata', metadata: { resourceVersion } });
 
 describe('a single object in a cached resource', () => {
-  test('a single object in a cached resource is confirmed by a request for its metadata only', async () => {
+  test('a single object in a cached resource is confirmed as current by a request for its metadata only', async () => {
     await sync();
     const confirming = nodes.confirmObject('', 'a', never);
     expect(cluster.last.path).toBe('/api/v1/nodes/a');
@@ -248,7 +248,7 @@ describe('a single object in a cached resource', () => {
     expect(nodes.store.get('', 'a')).toBeUndefined();
   });
 
-  test('a single object in a cached resource is rejected when the cluster rejects it', async () => {
+  test('a single object in a cached resource is not returned when the cluster rejects the request', async () => {
     await sync();
     const refusal = broken(nodes.confirmObject('', 'a', never));
     await cluster.last.respond(403, status(403, 'Forbidden'));

@@ -205,7 +205,7 @@ describe('the cache of a resource', () => {
     expect((await use('nodes'))?.resource).toBe(kept);
   });
 
-  test('the cache of a resource stays while it is in use', async () => {
+  test('the cache of a resource is not removed while it is in use', async () => {
     const { use: first } = await started('configmaps');
     const second = await use('configmaps');
     first.release();
@@ -228,7 +228,7 @@ describe('the cache of a resource', () => {
     expect(next.resource).not.toBe(used.resource);
   });
 
-  test('the cache of a resource ends when the definition of the resource is deleted', async () => {
+  test('the cache of a resource is removed when the definition of the resource is deleted', async () => {
     const { use: used } = await started('gizmos');
     const waiting = refusal(used);
     discovery.become('gizmos', {});
@@ -306,7 +306,7 @@ describe('the cache of a resource', () => {
     expect(used.resource.ended?.aborted).toBe(false);
   });
 
-  test('the cache of a resource ends when a review after a 403 confirms that the right was revoked', async () => {
+  test('the cache of a resource is removed when a review after a 403 confirms that the right was revoked', async () => {
     const used = await refusedAtStart();
     allowed = false;
     await clock.advance(1_999);
@@ -316,7 +316,7 @@ describe('the cache of a resource', () => {
     expect(await use('pods')).toBeUndefined();
   });
 
-  test('the cache of a resource ends when the 403 persists after a review that allowed the watch', async () => {
+  test('the cache of a resource is removed when the 403 persists after a review that allowed the watch', async () => {
     const used = await refusedAtStart();
     await clock.advance(2_000);
     expect(used.resource.ended?.aborted).toBe(false);
@@ -362,7 +362,7 @@ describe('cache memory', () => {
     expect(await use('configmaps')).toBeDefined();
   });
 
-  test('cache memory counts only the last attempt', async () => {
+  test('cache memory counts only the last attempt to list a resource', async () => {
     const { upstream } = await started('configmaps');
     await upstream.open();
     await upstream.send(added('a', 600_000, 1));

@@ -383,7 +383,7 @@ describe('the filter of pods by Service', () => {
     expect(await listing('serviceName=web', 'namespaces/a/pods')).toEqual(['a/other']);
   });
 
-  test('the filter of pods by Service shows pods only in namespaces where the caller is allowed to list Services', async () => {
+  test('the filter of pods by Service selects pods only in namespaces where the caller is allowed to list Services', async () => {
     const reviewed: unknown[] = [];
     let readable = '';
     authorizer.authorize = async (_, attributes) => {
@@ -430,7 +430,7 @@ describe('the filter of pods by Service', () => {
     expect(response.writableEnded).toBe(true);
   });
 
-  test('the filter of pods by Service keeps a watch open while a Service changes that the caller is not allowed to list', async () => {
+  test('the filter of pods by Service keeps a watch open while a Service that the caller is not allowed to list changes', async () => {
     granted = ['a', 'b'];
     authorizer.authorize = async (_, attributes) => ({
       allowed: 'namespace' in attributes && attributes.namespace === 'a',
@@ -508,7 +508,7 @@ describe('an uncached resource', () => {
     expect(await refused(routes, `${base}/namespaces/a/secrets/none`)).toMatchObject({ code: 404 });
   });
 
-  test('an uncached resource is not older than the requested version', async () => {
+  test('an uncached resource is listed in a state that is not older than the requested version', async () => {
     expect((await get(routes, `${base}/secrets?resourceVersion=9`)).body).toMatchObject({ totalItems: 6 });
     expect(await refused(routes, `${base}/secrets?resourceVersion=10`)).toMatchObject({ code: 504 });
   });
@@ -637,7 +637,7 @@ describe('an uncached resource', () => {
     expect(upstream?.destroyed).toBe(true);
   });
 
-  test('an uncached resource is watched in all namespaces until the caller has the right only in single namespaces', async () => {
+  test('an uncached resource is watched in all namespaces until the caller loses the right to all namespaces', async () => {
     const { response, recheck, done } = call(routes, `${base}/secrets?watch=1`);
     await settle();
     await recheck();
@@ -652,7 +652,7 @@ describe('an uncached resource', () => {
     expect(response.events).toMatchObject([{ type: 'ERROR', object: { code: 410, reason: 'Expired' } }]);
   });
 
-  test('an uncached resource is watched by its name, whatever other selectors are requested', async () => {
+  test('a single object of an uncached resource is watched by its name, whatever selectors the request has', async () => {
     for (const [name, selector] of [
       ['x', 'metadata.name=x'],
       ['x%2Ctype=Opaque', String.raw`metadata.name=x\,type\=Opaque`],
@@ -728,7 +728,7 @@ describe('an uncached resource', () => {
     await Promise.all([...all, next].map(({ done }) => done));
   });
 
-  test('all ServiceAccounts of a namespace share the watches and memory of one user for uncached resources', async () => {
+  test('all ServiceAccounts of a namespace count as one user for the limits on uncached resources', async () => {
     const url = `${base}/secrets?watch=1`;
     const all = Array.from({ length: 25 }, (_, index) => call(routes, url, bot('a', index)));
     await settle();

@@ -18,7 +18,7 @@ beforeEach(() => {
   });
 });
 
-test('the shares of a memory limit are added up', () => {
+test('the shares of a memory limit count towards one total', () => {
   const pods = limit.share('pods');
   const jobs = limit.share('jobs');
   pods.hold(6 * mebibyte);
@@ -49,7 +49,7 @@ test('the memory limit frees only the memory needed before it rejects a request'
   expect(rooms).toHaveLength(1);
 });
 
-test('a share of a memory limit that is released to make room for itself uses no memory', () => {
+test('a share of a memory limit holds no memory after it is released to make room for its own request', () => {
   const pods = limit.share('pods');
   pods.hold(6 * mebibyte);
   rooms = [() => pods.release()];
@@ -57,7 +57,7 @@ test('a share of a memory limit that is released to make room for itself uses no
   expect(limit.held).toBe(0);
 });
 
-test('lowering a memory limit takes no memory from those that use it', () => {
+test('lowering a memory limit releases no memory that is in use', () => {
   const pods = limit.share('pods');
   pods.hold(6 * mebibyte);
   max = mebibyte;

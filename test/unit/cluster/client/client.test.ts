@@ -283,7 +283,7 @@ describe('credentials that are rotated', () => {
     expect(await own.json('/api')).toEqual({ CN: 'one' });
   });
 
-  test('an incomplete kubeconfig causes a KubeError until it is complete', async () => {
+  test('an incomplete kubeconfig causes a KubeError until the file is complete', async () => {
     const { own, put, putClient, accept } = await lab();
     expect(await own.json('/api')).toEqual({ CN: 'one' });
     const whole = readFileSync(join(directory, 'config'), 'utf8');

@@ -31,7 +31,7 @@ test.each<[string, UpstreamIdentity, string[]]>([
   expect(received).toEqual([]);
 });
 
-test('a write that could not be sent may be retried, but the outcome of a sent one is unknown', async () => {
+test('a write gets 503 if it could not be sent, and 502 if its outcome is unknown', async () => {
   const { promise, resolve } = Promise.withResolvers<Error>();
   const request = { method: 'POST', target: '/api', headers: [], user: anna, isLongRunning: false };
   await upstream.send(request, { ...ignored, onError: (error) => resolve(error) });

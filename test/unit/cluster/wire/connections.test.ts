@@ -203,10 +203,10 @@ test('the head of a request to kube-apiserver arrives before its body', async ()
 
 describe('over TLS', () => {
   test.each([
-    ['localhost', {}, 'localhost'],
-    ['127.0.0.1', {}, false],
-    ['127.0.0.1', { servername: 'localhost' }, 'localhost'],
-  ])('a TLS connection to %s with the options %j sends the server name %s', async (host, options, expected) => {
+    ['localhost', {}, 'the server name localhost', 'localhost'],
+    ['127.0.0.1', {}, 'no server name', false],
+    ['127.0.0.1', { servername: 'localhost' }, 'the server name localhost', 'localhost'],
+  ])('a TLS connection to %s with the options %j sends %s', async (host, options, _, expected) => {
     const material = await newMaterial(['localhost', '127.0.0.1'], Date.now());
     const names: unknown[] = [];
     const named = createServer({ cert: material['tls.crt'], key: material['tls.key'] }, (socket: TLSSocket) => {

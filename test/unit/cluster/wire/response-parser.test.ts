@@ -131,7 +131,7 @@ test.each<[string, string]>([
 });
 
 test.each([ok, `${ok}${length(5)}\r\nhell`, `${ok}${chunked}\r\n5\r\nhello\r\n`, `${ok}${chunked}\r\n0\r\n`, ''])(
-  'a truncated response is incomplete: %j',
+  'a truncated response is reported as incomplete: %j',
   (text) => {
     const result = received(text === '' ? [] : [text], { isLast: true });
     expect(result.problem).toBe('the response is incomplete');

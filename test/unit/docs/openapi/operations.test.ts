@@ -75,7 +75,7 @@ describe('the error responses of an operation', () => {
     ['for authenticated clients', route('/oauth/x', { access: { kind: 'client', schemes: ['client'] } }), [401]],
     ['declared with additional errors', route('/x', { access: anonymous, errors: [409, 502] }), [409, 502]],
     ['removed', route('/x', { access: anonymous, removed: true }), [404]],
-  ])('the error responses of an operation follow from a route that is %s', (_, one, more) => {
+  ])('the error responses of an operation are derived from a route that is %s', (_, one, more) => {
     expect([...errorResponsesOf(one).keys()]).toEqual([...always, ...more].toSorted((a, b) => a - b));
   });
 

@@ -48,20 +48,38 @@ async function start(
 const both = ['get', 'create'];
 
 test.each<[string, string, readonly string[] | Error, readonly string[], string | undefined]>([
-  ['a WebSocket exec without create is rejected', 'exec', both, ['get'], 'cannot create resource "pods/exec"'],
-  ['a WebSocket attach without create is rejected', 'attach', both, ['get'], 'cannot create resource "pods/attach"'],
   [
-    'a WebSocket port-forward without create is rejected',
+    'a WebSocket exec without the right to create is rejected',
+    'exec',
+    both,
+    ['get'],
+    'cannot create resource "pods/exec"',
+  ],
+  [
+    'a WebSocket attach without the right to create is rejected',
+    'attach',
+    both,
+    ['get'],
+    'cannot create resource "pods/attach"',
+  ],
+  [
+    'a WebSocket port-forward without the right to create is rejected',
     'portforward',
     both,
     ['get'],
     'cannot create resource "pods/portforward"',
   ],
-  ['a WebSocket exec without get is rejected', 'exec', both, ['create'], 'cannot get resource "pods/exec"'],
-  ['a WebSocket exec with both rights is allowed', 'exec', both, both, undefined],
-  ['a WebSocket exec that never required create is allowed', 'exec', ['get'], ['get'], undefined],
-  ['a log without create is allowed', 'log', both, ['get'], undefined],
-  ['a proxied path without create is allowed', 'proxy', both, ['get'], undefined],
+  [
+    'a WebSocket exec without the right to get is rejected',
+    'exec',
+    both,
+    ['create'],
+    'cannot get resource "pods/exec"',
+  ],
+  ['a WebSocket exec with the rights to get and create is allowed', 'exec', both, both, undefined],
+  ['a WebSocket exec that never required the right to create is allowed', 'exec', ['get'], ['get'], undefined],
+  ['a log without the right to create is allowed', 'log', both, ['get'], undefined],
+  ['a proxied path without the right to create is allowed', 'proxy', both, ['get'], undefined],
 ])('the recheck of %s', async (_, subresource, atFirst, later, missing) => {
   const recheck = await start(`${pod}/${subresource}`, atFirst);
   const refusal = await recheck(later).catch((error: unknown) => (error as Error).message);
@@ -75,7 +93,7 @@ test('the recheck of an exec over SPDY requires only the right to create', async
 });
 
 test.each([429, 503])(
-  'the recheck of an exec whose first review returned %d requires no create while later reviews deny it',
+  'the recheck of an exec whose first review returned %d does not require the right to create while later reviews deny it',
   async (code) => {
     const recheck = await start(`${pod}/exec`, new StatusError('ServiceUnavailable', code, ''));
     await expect(recheck(['get'])).resolves.toBeUndefined();
@@ -83,14 +101,14 @@ test.each([429, 503])(
   },
 );
 
-test('the recheck of an exec requires create after any review allowed it, even if earlier reviews denied it', async () => {
+test('the recheck of an exec requires the right to create after any review allowed it, even if earlier reviews denied it', async () => {
   const recheck = await start(`${pod}/exec`, ['get']);
   await expect(recheck(['get'])).resolves.toBeUndefined();
   await expect(recheck(both)).resolves.toBeUndefined();
   await expect(recheck(['get'])).rejects.toThrow('cannot create resource "pods/exec"');
 });
 
-test('the recheck of an exec whose first review is still pending requires create if the recheck allows it', async () => {
+test('the recheck of an exec whose first review is still pending requires the right to create if the recheck allows it', async () => {
   const late = Promise.withResolvers<Decision>();
   let verbs = both;
   let isFirst = true;
@@ -112,7 +130,7 @@ test('the recheck of an exec whose first review is still pending requires create
 });
 
 test.each([429, 503])(
-  'the recheck of an exec whose first review returned %d requires create if the second review allows it',
+  'the recheck of an exec whose first review returned %d requires the right to create if the second review allows it',
   async (code) => {
     const recheck = await start(`${pod}/exec`, new StatusError('ServiceUnavailable', code, ''));
     await expect(recheck(both)).resolves.toBeUndefined();
@@ -120,7 +138,7 @@ test.each([429, 503])(
   },
 );
 
-test('the recheck of an exec that started after create was granted requires create, even if a denial is still cached', async () => {
+test('the recheck of an exec that started after the right to create was granted requires it, even if a denial is still cached', async () => {
   let verbs = ['get'];
   let now = 0;
   const cluster = new MemoryCluster();

@@ -60,7 +60,7 @@ describe('a page over plain HTTP', () => {
   });
 
   test.each([{ host: 'evil.example' }, { 'x-forwarded-host': 'evil.example' }, { forwarded: 'host=evil.example' }])(
-    'a page over plain HTTP never redirects to a host that the headers of the client name: %j',
+    'a page over plain HTTP is never redirected to a host from the headers of the client: %j',
     async (headers) => {
       const { headers: sent } = await sendRequest(face(options).app, '/oauth/open', overHTTP(headers));
       expect(sent.location).toBe(`${base}/oauth/open`);

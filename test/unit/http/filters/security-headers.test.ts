@@ -38,7 +38,7 @@ describe('a page of a configured origin', () => {
     }
   });
 
-  test('a page of a configured origin gets no preflight response without the headers of a preflight', async () => {
+  test('a page of a configured origin gets no preflight response to a request without the headers of a preflight', async () => {
     expect((await from(known, 'OPTIONS')).status).toBe(401);
   });
 });

@@ -50,11 +50,11 @@ const half = 'POST /oauth/token HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\
 
 describe('a listener that closes', () => {
   test.each([
-    ['without TLS, of silent clients', plain, ''],
-    ['with TLS, of silent clients', secure, ''],
-    ['without TLS, of clients that never end their request', plain, half],
-    ['with TLS, of clients that send plain HTTP', secure, half],
-  ])('a listener that closes ends connections: %s', async (_, listen, firstBytes) => {
+    ['of silent clients without TLS', plain, ''],
+    ['of silent clients with TLS', secure, ''],
+    ['of clients without TLS that never end their request', plain, half],
+    ['of clients that send plain HTTP to the TLS port', secure, half],
+  ])('a listener that closes ends the connections %s', async (_, listen, firstBytes) => {
     const listener = await listen();
     const sockets = await Promise.all(Array.from({ length: 3 }, () => opened(listener.port)));
     for (const socket of sockets) socket.write(firstBytes);
@@ -69,29 +69,26 @@ test.each([
   ['1.0', 'resets', 'ECONNRESET'],
   // The client of the connection reads the received data, and sees that the body is incomplete.
   ['1.1', 'closes', undefined],
-])(
-  'a shutdown during a response over HTTP/%s that the client does not read %s its connection',
-  async (version, _, code) => {
-    const { promise: isWritten, resolve: written } = Promise.withResolvers<void>();
-    const { app: endless } = face({
-      routes: [
-        doing((_req, res) => {
-          res.write(Buffer.alloc(8 * 1024 * 1024));
-          written();
-        }),
-      ],
-    });
-    const listener = await listenHTTP(endless, address);
-    const socket = connect(listener.port, address.host);
-    let error: NodeJS.ErrnoException | undefined;
-    socket.on('error', (one) => (error = one));
-    socket.write(`GET /kapis/version HTTP/${version}\r\nHost: platform.example\r\n\r\n`);
-    await isWritten;
-    await listener.close(1);
-    await new Promise((resolve) => socket.resume().once('close', resolve));
-    expect(error?.code).toBe(code);
-  },
-);
+])('a shutdown during an unread response over HTTP/%s %s the connection', async (version, _, code) => {
+  const { promise: isWritten, resolve: written } = Promise.withResolvers<void>();
+  const { app: endless } = face({
+    routes: [
+      doing((_req, res) => {
+        res.write(Buffer.alloc(8 * 1024 * 1024));
+        written();
+      }),
+    ],
+  });
+  const listener = await listenHTTP(endless, address);
+  const socket = connect(listener.port, address.host);
+  let error: NodeJS.ErrnoException | undefined;
+  socket.on('error', (one) => (error = one));
+  socket.write(`GET /kapis/version HTTP/${version}\r\nHost: platform.example\r\n\r\n`);
+  await isWritten;
+  await listener.close(1);
+  await new Promise((resolve) => socket.resume().once('close', resolve));
+  expect(error?.code).toBe(code);
+});
 
 test('a request over HTTP/2 that never ends is closed when the response is sent, and releases its slot', async () => {
   const listener = await secure();

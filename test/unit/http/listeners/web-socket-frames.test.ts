@@ -75,7 +75,7 @@ test('WebSocket messages of a client are parsed to the same result however they 
   );
 });
 
-test('no input makes the WebSocket parser throw or send anything after a close', () => {
+test('no input makes the WebSocket parser throw, or send anything after a close frame', () => {
   fc.assert(
     fc.property(fc.array(fc.uint8Array({ maxLength: 200 }), { maxLength: 20 }), (chunks) => {
       const frames = new ClientFrames();
@@ -107,7 +107,7 @@ describe('an invalid WebSocket frame', () => {
   });
 });
 
-test('a WebSocket close without a code gets a normal close', () => {
+test('a WebSocket close frame without a code gets a close frame for a normal closure', () => {
   expect(new ClientFrames().replies(clientFrame(0x88, Buffer.alloc(0)))).toEqual([
     { frame: closing(normalClosure), isLast: true },
   ]);

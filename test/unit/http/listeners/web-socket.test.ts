@@ -51,7 +51,7 @@ test('a WebSocket client that sends pings without reading causes a bounded numbe
   client.destroy();
 });
 
-test('no message is sent to a WebSocket client after a close', async () => {
+test('no message is sent to a WebSocket client after a close frame', async () => {
   let res: Response | undefined;
   const client = connected((one) => {
     res = one;
@@ -63,7 +63,7 @@ test('no message is sent to a WebSocket client after a close', async () => {
   client.end();
 });
 
-test('a WebSocket client that disconnects without a close ends the response', async () => {
+test('the response to a WebSocket client ends when the client disconnects without a close frame', async () => {
   let closed: Promise<unknown> | undefined;
   const client = connected((res) => {
     closed = once(res, 'close');

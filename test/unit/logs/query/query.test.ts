@@ -203,7 +203,7 @@ describe('an invalid log query', () => {
     expect(Object.keys(problems('start_time=2&end_time=1&from=100000&size=1'))).toEqual(['start_time', 'from']);
   });
 
-  test('a log query with follow is rejected with another operation', () => {
+  test('a log query with follow is rejected if its operation is not query', () => {
     expect(problems('follow=true&operation=export&size=1')).toEqual({
       follow: 'is supported only for operation=query, not for export',
       size: expect.stringContaining('follow'),

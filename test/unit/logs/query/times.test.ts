@@ -59,7 +59,7 @@ describe('histogram buckets', () => {
     );
   });
 
-  test('histogram buckets are complete between the first and the last one', () => {
+  test('histogram buckets have no gap between the first and the last one', () => {
     const interval: Interval = { count: 1, unit: 's' };
     const counts = new Map([
       [3_000, 2],

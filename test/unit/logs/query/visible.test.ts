@@ -32,14 +32,14 @@ async function codeOf(allowed: boolean, before: VisibleLogs): Promise<number> {
   return error === undefined ? 200 : error.code;
 }
 
-test.each<[string, number, VisibleLogs, boolean]>([
-  ['everything stays visible', 200, undefined, true],
-  ['no namespace stays visible', 200, new Map(), false],
-  ['everything was visible and nothing is any more', 403, undefined, false],
-  ['one namespace was visible and none is any more', 403, new Map([['shop', 5]]), false],
-  ['nothing was visible and everything is now', 410, new Map(), true],
-  ['one namespace was visible and all are now', 410, new Map([['shop', 5]]), true],
-])('if %s, assertSameVisible() results in the status %d', async (_what, code, before, allowed) => {
+test.each<[number, string, VisibleLogs, boolean]>([
+  [200, 'everything stays visible', undefined, true],
+  [200, 'no namespace was or is visible', new Map(), false],
+  [403, 'everything was visible and nothing is any more', undefined, false],
+  [403, 'one namespace was visible and none is any more', new Map([['shop', 5]]), false],
+  [410, 'nothing was visible and everything is now', new Map(), true],
+  [410, 'one namespace was visible and all are now', new Map([['shop', 5]]), true],
+])('assertSameVisible() results in the status %d if %s', async (code, _what, before, allowed) => {
   expect(await codeOf(allowed, before)).toBe(code);
 });
 
@@ -112,7 +112,7 @@ describe('a caller sees logs', () => {
     );
   });
 
-  test('a caller sees logs of namespaces with a binding that a review allows, from the creation of each namespace', async () => {
+  test('a caller sees logs of namespaces with a role binding that a review allows, from the creation of each namespace', async () => {
     const { visible, reviews, released } = await see({
       bound: ['blog', 'gone', 'shop'],
       allowed: ['gone', 'shop', 'other'],
@@ -132,7 +132,7 @@ describe('a caller sees logs', () => {
     expect(released).toBe(1);
   });
 
-  test('a caller sees logs of named namespaces without a binding, even before the bindings are read', async () => {
+  test('a caller sees logs of named namespaces without a role binding, even before the role bindings are read', async () => {
     const { visible } = await see({
       hasSynced: false,
       bound: ['blog'],
@@ -166,11 +166,11 @@ describe('a caller sees logs', () => {
     expect(await see({ bound: ['shop'], present: { shop: 5 } })).toMatchObject({ visible: new Map(), released: 0 });
   });
 
-  test('a caller who names no namespace sees logs of none before the bindings are read', async () => {
+  test('a caller who names no namespace sees no logs before the role bindings are read', async () => {
     await expect(see({ hasSynced: false })).rejects.toMatchObject({ code: 503 });
   });
 
-  test('a caller sees logs of at most 10,000 namespaces with a binding', async () => {
+  test('a caller sees logs of at most 10,000 namespaces with a role binding', async () => {
     expect((await see({ bound: names(10_000) })).visible).toEqual(new Map());
     await expect(see({ bound: names(10_001) })).rejects.toMatchObject({
       code: 403,
@@ -179,7 +179,7 @@ describe('a caller sees logs', () => {
     });
   });
 
-  test('a caller sees logs of at most 200 named namespaces without a binding', async () => {
+  test('a caller sees logs of at most 200 named namespaces without a role binding', async () => {
     const bound = names(50);
     expect((await see({ bound, namespaces: names(250) })).reviews).toHaveLength(251);
     await expect(see({ bound, namespaces: names(251) })).rejects.toMatchObject({ code: 400 });

@@ -66,7 +66,7 @@ test.each([
   ['excludes', 'web', 'web-0x'],
   ['excludes', 'a.b', 'aXb-0'],
   ['includes', 'a.b', 'a.b-0'],
-])('a workload %s a pod by name: %s and %s', (outcome, workload, pod) => {
+])('a workload %s a pod by name: workload %s, pod %s', (outcome, workload, pod) => {
   expect(named(podPatternOf(workload))(pod)).toBe(outcome === 'includes');
 });
 
@@ -76,7 +76,7 @@ test.each([
   ['excludes', 'web', 'other-7d8f9c-x2x4z'],
   ['excludes', 'web', 'web'],
   ['excludes', '.', 'a-0'],
-])('a filter for workload names %s a pod: "%s" and %s', (outcome, keyword, pod) => {
+])('a filter for workload names %s a pod: filter "%s", pod %s', (outcome, keyword, pod) => {
   expect(named(podPatternContaining(keyword))(pod)).toBe(outcome === 'includes');
 });
 

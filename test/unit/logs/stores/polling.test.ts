@@ -97,7 +97,7 @@ describe('a polled log store', () => {
     expect(await followed([...arrivals])).toEqual(['first', 'late']);
   });
 
-  test('a polled log store returns all records even if they exceed a page or the number that is remembered', async () => {
+  test('a polled log store returns all records even if there are more than fit in a page or in its memory of returned records', async () => {
     const many = Array.from({ length: 40 }, (_, i) => record(1_002 + Math.floor(i / 8), `r${i}`));
     const received = await followed([many, [], [], [], [], [], [], [], [], [], []]);
     expect(received.toSorted()).toEqual(many.map(({ log }) => log).toSorted());

@@ -5,7 +5,7 @@ import { everything, fakeStore } from '../../../labs/fake-store.ts';
 
 const never = new AbortController().signal;
 
-test('each log query and its outcome is counted once', async () => {
+test('each log query is counted once, with its outcome', async () => {
   const observed: string[] = [];
   const caller = new AbortController();
   const store = withMetrics(

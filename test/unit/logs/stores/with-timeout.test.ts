@@ -37,7 +37,7 @@ test('each chunk of a log export has its own timeout, which does not run while t
   await expect(pieces.next()).rejects.toMatchObject({ code: 504 });
 });
 
-test('a log export whose reader disconnects ends in the store', async () => {
+test('a log export whose reader disconnects is also ended in the log store', async () => {
   let isEnded = false;
   const store = withTimeout(
     fakeStore({
@@ -54,7 +54,7 @@ test('a log export whose reader disconnects ends in the store', async () => {
   expect(isEnded).toBe(true);
 });
 
-test('a log tail may receive no data for a long time', async () => {
+test('a log tail is not aborted when it receives no data for a long time', async () => {
   const store = withTimeout(fakeStore({ follow: (selection, signal) => slowAfterOne(selection, 'asc', signal) }));
   const caller = new AbortController();
   const pieces = store.follow?.(everything, caller.signal);

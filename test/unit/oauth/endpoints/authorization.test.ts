@@ -178,7 +178,7 @@ describe('the authorization code flow', () => {
   });
 
   // evidence: authorize-post
-  test('the authorization code flow may start with a form of the client', async () => {
+  test('the authorization code flow can start with a form that the client submits', async () => {
     const browser = browserOf(await lab());
     const { headers } = await browser.open('/oauth/authorize');
     expect(headers['content-type']).toMatch(/html/);
@@ -352,7 +352,7 @@ describe('an authorization request', () => {
     expect((await browserOf(await lab()).open(authorize({ nonce: 'n'.repeat(512) }))).status).toBe(200);
   });
 
-  test('an authorization request while the cluster does not respond redirects an error without internal details to the client', async () => {
+  test('an authorization request redirects an error without internal details to the client while the cluster does not respond', async () => {
     const made = await lab();
     const browser = browserOf(made);
     await codeOf(browser);
@@ -414,7 +414,7 @@ describe('an authorization code', () => {
   });
 
   // evidence: code-expiry
-  test('an authorization code expires after a minute, and when its user is disabled', async () => {
+  test('an authorization code is valid for a minute, unless its user is disabled', async () => {
     const made = await lab();
     const browser = browserOf(made);
     const code = await codeOf(browser);
@@ -426,7 +426,7 @@ describe('an authorization code', () => {
   });
 
   // evidence: password-change-code
-  test('an authorization code of a user who must now change the password gives no tokens for other audiences', async () => {
+  test('an authorization code cannot be exchanged for tokens of other audiences while its user must change the password', async () => {
     const made = await lab();
     await made.putUser('carol');
     const browser = browserOf(made);
@@ -441,7 +441,7 @@ describe('an authorization code', () => {
   });
 
   // evidence: code-ends-with-login
-  test('an authorization code expires with the login that it was issued for, even if the login ends at the same moment', async () => {
+  test('an authorization code is no longer valid after its login is revoked, even if both happen at the same moment', async () => {
     const made = await lab();
     const browser = browserOf(made);
     const code = await codeOf(browser);
@@ -537,7 +537,7 @@ describe('the login page', () => {
     expect(response.text).toContain('Too many failed logins');
   });
 
-  test('the login page requires a user to change a due password first', async () => {
+  test('the login page requires a user whose password change is due to change the password first', async () => {
     const made = await lab();
     await made.putUser('carol', { groups: ['c'], passwordChangeRequired: true });
     const browser = browserOf(made);

@@ -50,7 +50,7 @@ async function typeIn({ browser, device }: Device, typed: string = device['user_
 const errorOf = (response: AppResponse): string => `${response.status} ${String(response.json()['error'])}`;
 
 // evidence: password-change-device
-test('a device of a user who must now change the password gets no tokens for other audiences', async () => {
+test('a device gets no tokens for other audiences while its user must change the password', async () => {
   const all = await waiting();
   const { made, poll } = all;
   await made.putUser('carol');
@@ -124,7 +124,7 @@ test('a device gets another user code if the first one is already taken', async 
   expect((await begin(made)).json()).toMatchObject({ device_code: expect.any(String), user_code: expect.any(String) });
 });
 
-test('opening the device page with the user code in its address only shows the code', async () => {
+test('opening the device page with the user code in its URL shows the code without authorizing the device', async () => {
   const { browser, device } = await waiting();
   const login = await browser.open(`/oauth/device?user_code=${device['user_code'] ?? ''}`);
   const page = await browser.submit(login, { username: 'alice', password: rightPassword });
@@ -145,7 +145,7 @@ test.each(['lower case', 'no hyphen', 'spaces'])('a user code may be typed with 
 
 describe('a device', () => {
   // evidence: device-denied
-  test('a device that is denied gets access_denied', async () => {
+  test('a device that the user denies gets access_denied', async () => {
     const all = await waiting();
     const response = await all.browser.submit(await typeIn(all), { decision: 'deny' });
     expect(response.text).toContain('Device denied');
@@ -255,7 +255,7 @@ describe('a device', () => {
   test.each<[string, Fields]>([
     ['of another client', { client_id: 'tv', client_secret: 'tv' }],
     ['that is invalid', { device_code: 'x' }],
-    ['with a wrong seal', { device_code: `${'a'.repeat(32)}.${'A'.repeat(43)}.${'A'.repeat(22)}` }],
+    ['with a wrong HMAC', { device_code: `${'a'.repeat(32)}.${'A'.repeat(43)}.${'A'.repeat(22)}` }],
   ])('a device cannot use a code %s', async (_, fields) => {
     const all = await waiting();
     await all.browser.submit(await typeIn(all), { decision: 'allow' });
@@ -270,7 +270,7 @@ describe('a device', () => {
   });
 
   // evidence: device-login-ended
-  test('a device cannot be authorized in a login that has ended in the meantime', async () => {
+  test('a device cannot be authorized in a login session that was revoked in the meantime', async () => {
     const all = await waiting();
     await all.browser.submit(await typeIn(all), { decision: 'allow' });
     await all.browser.submit(await all.browser.open('/oauth/logout'), {});
@@ -320,7 +320,7 @@ describe('a device', () => {
 });
 
 describe('the device page', () => {
-  test('the device page shows at most 20 characters of a code in the address', async () => {
+  test('the device page shows at most 20 characters of a code in the URL', async () => {
     const { browser } = await waiting();
     const login = await browser.open(`/oauth/device?user_code=${'B'.repeat(100)}`);
     const page = await browser.submit(login, { username: 'alice', password: rightPassword });
@@ -339,7 +339,7 @@ describe('the device page', () => {
   });
 
   // evidence: device-login-required
-  test('the device page shows no device without a login', async () => {
+  test('the device page shows a device only after a login', async () => {
     const { browser, device } = await waiting();
     const page = await browser.open('/oauth/device');
     const { form_token = '' } = formIn(page.text).fields;
@@ -368,7 +368,7 @@ describe('the device page', () => {
     expect(Number(response.headers['retry-after'])).toBeGreaterThan(0);
   });
 
-  test('the device page is not affected by failed logins, whatever name was entered', async () => {
+  test('the device page is still available after failed logins, whatever name was entered', async () => {
     const all = await waiting();
     for (let count = 0; count < 4; count += 1)
       await all.made.token(
@@ -398,7 +398,7 @@ describe('the device page', () => {
   });
 });
 
-test('a device gets 503 after five attempts if every user code is taken', async () => {
+test('a device authorization request gets 503 after five attempts if every user code is taken', async () => {
   const made = await lab();
   let writes = 0;
   made.client.before = ({ method }) => {

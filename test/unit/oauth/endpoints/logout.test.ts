@@ -52,7 +52,7 @@ const isAccepted = async ({ made, access }: LoggedIn): Promise<boolean> =>
   (await made.accessTokens.validate(access)) !== undefined;
 const locationOf = ({ headers }: AppResponse): string | undefined => headers['location'];
 
-test('a client with the id_token logs its user out, and the browser returns to the client', async () => {
+test('a client can log its user out with the id_token, and the browser returns to the client', async () => {
   const all = await logIn(await lab());
   const fields = { id_token_hint: all.identity, post_logout_redirect_uri: afterwards, state: 's&1' };
   const cookie = all.browser.cookies.get('__Host-platform-login');
@@ -118,7 +118,7 @@ test('an access token, or the id_token of another client than the named one, is 
   expect(await isAccepted(all)).toBe(true);
 });
 
-test('the logout confirmation asks again if it is opened directly', async () => {
+test('the logout confirmation page does not log the user out when it is opened directly', async () => {
   const all = await logIn(await lab());
   const confirmPage = await all.browser.open('/oauth/logout/confirm');
   expect(confirmPage.text).toContain('Log out?');

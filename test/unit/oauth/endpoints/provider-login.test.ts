@@ -41,8 +41,8 @@ describe('the login page with OpenID providers', () => {
 
 describe('starting a login at a provider', () => {
   test.each<[string, string, Readonly<Record<string, string>>, number]>([
-    ['with a form that was not shown in this browser', 'sso', { form_token: 'another' }, 403],
-    ['with an unknown provider', 'three', {}, 404],
+    ['with a form that was not issued to this browser', 'sso', { form_token: 'another' }, 403],
+    ['that does not exist', 'three', {}, 404],
     ['with a target on another site', 'sso', { next: 'https://attacker.example/' }, 400],
     ['without a target', 'sso', { next: '' }, 400],
     [
@@ -51,7 +51,7 @@ describe('starting a login at a provider', () => {
       { next: `/oauth/authorize?state=${'x'.repeat(2_800)}` },
       400,
     ],
-    ['with a provider whose secret is missing', 'sso', {}, 503],
+    ['while the client secret of the provider is missing', 'sso', {}, 503],
   ])('starting a login at a provider %s is rejected', async (_, name, changes, status) => {
     const browser = browserOf(await lab());
     const { fields } = formIn((await browser.open(device)).text);
@@ -76,7 +76,7 @@ describe('a user whose login failed', () => {
     ['after the timeout can start again at the requested page', withCode, withCode],
     ['with a target on another site gets no link to it', 'https://evil.example/', undefined],
     ['without a target gets no link to start again', undefined, undefined],
-  ])('a user whose login failed at the callback %s', async (_, to, expected) => {
+  ])('a user whose login failed at the callback of a provider %s', async (_, to, expected) => {
     const browser = browserOf(await lab());
     await browser.open(device);
     if (to !== undefined) browser.cookies.set('__Host-platform-provider', kept(1, to));

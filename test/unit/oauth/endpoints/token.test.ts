@@ -238,7 +238,7 @@ describe('a rejected token request', () => {
     expect(response.text).not.toContain('socket');
   });
 
-  test('a token request gets 500 without the cause after an internal error', async () => {
+  test('a token request gets 500 after an internal error, and the response does not contain the cause', async () => {
     const { token, hashes } = await createLab();
     hashes.failure = new Error('out of memory at /srv/hash.js');
     const response = await token(login);
@@ -305,7 +305,7 @@ describe('after too many failed logins', () => {
     expect(new Set(responses.map(({ status }) => status))).toEqual(new Set([200]));
   });
 
-  test('waiting for the time in a 429 response to a login is sufficient', async () => {
+  test('a login is allowed again after the time in a 429 response', async () => {
     const { token, clock } = await createLab({ loginLimit });
     for (let time = 0; time < 3; time += 1) await token({ ...login, password: 'wrong horse' });
     const { headers } = await token(login);
@@ -313,7 +313,7 @@ describe('after too many failed logins', () => {
     expect((await token(login)).status).toBe(200);
   });
 
-  test('a login from another address is possible after too many failures, except for the delay of the user', async () => {
+  test('a login from another address is possible after too many failures, once the delay of the user is over', async () => {
     const { token, clock } = await createLab({ loginLimit });
     for (let time = 0; time < 3; time += 1) await token({ ...login, password: 'wrong horse' }, { from: '192.0.2.9' });
     await clock.advance(5_000);
@@ -357,7 +357,7 @@ describe('a token refresh', () => {
     expect((await made.token(refreshWith(refresh))).status).toBe(200);
   });
 
-  test('a token refresh whose session is changed concurrently gets its tokens', async () => {
+  test('a token refresh returns tokens even if its session is changed concurrently', async () => {
     const made = await createLab();
     const { refresh } = await tokensOf(made);
     overtakeNextWrite(made);

@@ -99,7 +99,10 @@ describe('an authorization code', () => {
   });
 
   test.each([
-    ['a sealed token of the same session', (code: string) => tokens.first(tokens.sessionOf(code) ?? '')],
+    [
+      'another token of the same session with a valid HMAC',
+      (code: string) => tokens.first(tokens.sessionOf(code) ?? ''),
+    ],
     ['its successor', (code: string) => tokens.successor(code)],
   ])('an authorization code cannot be redeemed with %s, and stays valid', async (_, other) => {
     const code = await newCode();
@@ -201,7 +204,7 @@ function disturb(times: number): void {
   };
 }
 
-describe('a code whose session is changed concurrently', () => {
+describe('an authorization code whose session is changed concurrently', () => {
   test('an authorization code is redeemed at the fifth attempt if its session is changed concurrently four times', async () => {
     const code = await newCode();
     disturb(4);
@@ -224,7 +227,7 @@ describe('a code whose session is changed concurrently', () => {
 });
 
 describe('a device code', () => {
-  test('a device code that is polled is pending, without a read of the cluster', async () => {
+  test('a device code that is polled is reported as pending without a read of the cluster', async () => {
     const code = await newDevice();
     const before = reads();
     expect(await use(code)).toBe('waiting');
@@ -235,7 +238,7 @@ describe('a device code', () => {
     expect(await use(await newDevice(), 'another')).toBe('unknown');
   });
 
-  test('a device code that is polled while the watch is silent causes a read of the cluster', async () => {
+  test('a device code that is polled while the watch sends nothing causes a read of the cluster', async () => {
     const code = await replica.sessions.devices.create({ clientID: login.clientID }, { ...device, life: 60 * minute });
     await settle();
     replica.client.holdWatches();

@@ -18,7 +18,7 @@ import {
 } from '../../../labs/sessions.ts';
 
 describe('a new session', () => {
-  test('a new session is in the cluster before the login gets its response, and contains no token', async () => {
+  test('a new session is stored in the cluster before the login gets its response, and contains no token', async () => {
     const { cluster, clock, replica } = lab();
     const { sessions } = await replica();
     const { session, refreshToken } = await sessions.create({ ...login, scope: 'openid' });
@@ -46,7 +46,7 @@ describe('a new session', () => {
     expect(two.client.requestsTo('GET', sid)).toHaveLength(1);
   });
 
-  test('a new session is read once for concurrent requests, and a missing session is not read again for a moment', async () => {
+  test('a new session is read once for concurrent requests, and a missing session is not read again for a short time', async () => {
     const { replica } = lab();
     const { sessions, client } = await replica();
     const sid = newSessionID();
@@ -56,7 +56,7 @@ describe('a new session', () => {
     expect(client.requestsTo('GET', sid)).toHaveLength(1);
   });
 
-  test('a new session causes only a 503 when the cluster fails or does not respond', async () => {
+  test('a new session is rejected with 503 when the cluster fails or does not respond', async () => {
     const { replica } = lab();
     const { sessions, client } = await replica();
     for (const failure of [unreachable(new Error('reset')), new KubeError(403, { message: 'forbidden' })]) {
@@ -110,7 +110,7 @@ describe('the sessions of one user', () => {
     for (const { ended } of [one, two]) expect(ended).toEqual([oldest?.session.metadata.name]);
   });
 
-  test('the sessions of one user that are evicted end at once on the replica of the login, before any watch event', async () => {
+  test('the sessions of one user beyond the limit are revoked at once on the replica of the login, before any watch event', async () => {
     const { clock, replica } = lab();
     const { sessions, client } = await replica();
     const { session: oldest } = await sessions.create(login);
@@ -141,7 +141,7 @@ describe('the sessions of one user', () => {
     expect(lines().filter((line) => line.includes('"warn"'))).toEqual([]);
   });
 
-  test('the sessions of one user stay if the new session cannot be stored, and the new session stays if none can be revoked', async () => {
+  test('the sessions of one user are kept if the new session cannot be stored or the oldest cannot be revoked', async () => {
     const { log, lines } = logOfLines();
     const { cluster, clock, replica } = lab(lifetimes, log);
     const { sessions, client } = await replica();

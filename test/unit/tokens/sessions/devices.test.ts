@@ -38,15 +38,15 @@ async function fill(number: number, addressOf: (index: number) => string): Promi
 
 const tooMany = { code: 429, reason: 'TooManyRequests', headers: { 'Retry-After': '6' } };
 
-describe('pending devices', () => {
-  test('pending devices are limited to 20 per address', async () => {
+describe('pending device authorizations', () => {
+  test('pending device authorizations are limited to 20 per address', async () => {
     await fill(20, () => '192.0.2.1');
     await expect(newDevice()).rejects.toMatchObject({ ...tooMany, message: expect.stringContaining('address') });
     expect(await newDevice('192.0.2.2')).toBeDefined();
     expect(stored(made.cluster)).toHaveLength(21);
   });
 
-  test('pending devices are limited to 20 per IPv6 host and 40 per IPv6 network', async () => {
+  test('pending device authorizations are limited to 20 per IPv6 host and 40 per IPv6 network', async () => {
     await fill(20, () => '2001:db8:0:1::1');
     await expect(newDevice('2001:db8:0:1::2')).rejects.toMatchObject(tooMany);
     await fill(20, (index) => `2001:db8:0:${(index + 2).toString(16)}::1`);
@@ -57,7 +57,7 @@ describe('pending devices', () => {
     expect(await newDevice('2001:db8:1:1::1')).toBeDefined();
   });
 
-  test('pending devices are limited to 1,000 in total', async () => {
+  test('pending device authorizations are limited to 1,000 in total', async () => {
     const addresses = Array.from({ length: 1_100 }, (_, index) => `10.0.${index >> 8}.${index % 256}`);
     await Promise.allSettled(addresses.map((address) => newDevice(address)));
     await settle();
@@ -65,7 +65,7 @@ describe('pending devices', () => {
     expect(stored(made.cluster)).toHaveLength(1_000);
   });
 
-  test('pending devices are limited even with concurrent requests', async () => {
+  test('pending device authorizations are limited even with concurrent requests', async () => {
     const all = await Promise.allSettled(Array.from({ length: 30 }, () => newDevice()));
     expect(all.filter(({ status }) => status === 'fulfilled')).toHaveLength(20);
     expect(stored(made.cluster)).toHaveLength(20);
@@ -87,21 +87,21 @@ describe('pending devices', () => {
         for (const { metadata } of stored(made.cluster)) await replica.sessions.revoke(metadata.name);
       },
     ],
-  ])('pending devices make room for others when they %s', async (_, end) => {
+  ])('pending device authorizations no longer count towards the limits when they %s', async (_, end) => {
     await fill(20, () => '192.0.2.1');
     await end();
     await settle();
     expect(await newDevice()).toBeDefined();
   });
 
-  test('pending devices are not counted if they could not be written', async () => {
+  test('pending device authorizations are not counted if they could not be written', async () => {
     replica.client.before = failing('POST');
     for (let index = 0; index < 30; index += 1) await expect(newDevice()).rejects.toMatchObject({ code: 503 });
     replica.client.before = () => undefined;
     expect(await newDevice()).toBeDefined();
   });
 
-  test('pending devices have unique user codes, and a code that is in use yields no device code on any replica', async () => {
+  test('pending device authorizations have unique user codes on all replicas', async () => {
     const other = await made.replica();
     expect(await newDevice('192.0.2.1', 'SAME')).toBeDefined();
     replica = other;
@@ -114,7 +114,7 @@ describe('pending devices', () => {
     await expect(newDevice()).rejects.toMatchObject({ code: 503 });
   });
 
-  test('pending devices have no user, and store the address of the request', async () => {
+  test('pending device authorizations have no user, and store the address of the request', async () => {
     await newDevice('192.0.2.7');
     expect(stored(made.cluster)).toMatchObject([
       { spec: { userName: '', userUID: '', clientID: 'platform-cli', code: { sourceIP: '192.0.2.7' } } },
@@ -123,7 +123,7 @@ describe('pending devices', () => {
 });
 
 describe('a user code', () => {
-  test('a user code identifies its pending device, and no other session', async () => {
+  test('a user code identifies its pending device authorization, and no other session', async () => {
     await newDevice('192.0.2.1', 'SAME');
     expect(await replica.sessions.devices.findPending('SAME')).toMatchObject({ spec: { clientID: 'platform-cli' } });
     expect(await replica.sessions.devices.findPending('OTHER')).toBeUndefined();

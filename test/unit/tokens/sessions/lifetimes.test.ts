@@ -17,7 +17,7 @@ test('sessions started with the code or device of a login do not outlive the log
   expect(stored(cluster).map(({ spec }) => Date.parse(spec.expiresAt))).toEqual([until, until]);
 });
 
-test('a pending session without a code is swept without a warning, and device logins still succeed', async () => {
+test('a pending session without a code is deleted without a warning, and device logins still succeed', async () => {
   const { log, lines } = logOfLines();
   const { cluster, clock, replica } = lab(lifetimes, log);
   const { sessions } = await replica();

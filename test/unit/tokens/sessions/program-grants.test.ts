@@ -115,7 +115,7 @@ describe('a client_credentials token', () => {
     expect(await isGood(made, response)).toBe(false);
   });
 
-  test('a client_credentials token ends when it expires, without an idle timeout', async () => {
+  test('a client_credentials token is valid until it expires, without an idle timeout', async () => {
     const made = await lab();
     made.configure({ clients: [ci], refreshTokenIdle: '10m' });
     const response = await made.token(asItself);
@@ -184,7 +184,7 @@ describe('token exchange', () => {
     },
   );
 
-  test('token exchange uses no user directory, not even one with a user of the same name', async () => {
+  test('token exchange ignores the user directory, even if it has a user of the same name', async () => {
     const made = await lab();
     const response = await made.token(exchangeOf(serviceToken(made.clock)));
     made.configure({ clients: [ci], users: [{ username: 'bob' }] });
@@ -267,7 +267,7 @@ describe('token exchange', () => {
   });
 });
 
-test('a program has at most a thousand sessions, and a further session evicts the least recently used one', async () => {
+test('a client has at most a thousand sessions, and a further session evicts the least recently used one', async () => {
   const made = await lab();
   await made.token(asItself);
   const { spec } = onlySession(made);

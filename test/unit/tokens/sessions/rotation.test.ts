@@ -113,7 +113,7 @@ describe('a refresh', () => {
     expect(await sessions.active(session.metadata.name)).toBeUndefined();
   });
 
-  test('a refresh on a replica whose watch lags is decided by the state in the cluster', async () => {
+  test('a refresh on a replica whose watch lags uses the state in the cluster', async () => {
     const { replica } = lab();
     const [one, two] = [await replica(), await replica()];
     const { session, refreshToken } = await one.sessions.create(login);
@@ -142,7 +142,7 @@ describe('a refresh', () => {
 
   describe('a refresh whose response was lost for longer than the grace period', () => {
     // evidence: refresh-lost-grace
-    test('a lost refresh is repeated after the grace period by the replica that lost it, and the grace period starts again', async () => {
+    test('a refresh with a lost response can be repeated after the grace period on the same replica, which starts the grace period again', async () => {
       const { one, two, clock, refreshToken } = await lost();
       const successor = await granted(one, refreshToken);
       expect(successor).toBe(tokens.successor(refreshToken));
@@ -154,14 +154,14 @@ describe('a refresh', () => {
     });
 
     // evidence: refresh-lost-successor-used
-    test('a lost refresh that is repeated after the grace period revokes the session if the successor was used', async () => {
+    test('a refresh with a lost response that is repeated after the grace period revokes the session if the successor was used', async () => {
       const { one, two, refreshToken } = await lost();
       await granted(two, tokens.successor(refreshToken));
       expect(await refresh(one, refreshToken)).toBe('reused');
     });
 
     // evidence: refresh-lost-other-replica
-    test('a lost refresh that is repeated on another replica, or after ten minutes, revokes the session', async () => {
+    test('a refresh with a lost response that is repeated on another replica, or after ten minutes, revokes the session', async () => {
       const elsewhere = await lost();
       expect(await refresh(elsewhere.two, elsewhere.refreshToken)).toBe('reused');
       const late = await lost();
@@ -169,7 +169,7 @@ describe('a refresh', () => {
       expect(await refresh(late.one, late.refreshToken)).toBe('reused');
     });
 
-    test('a lost refresh can be repeated after the grace period even after a lookup or another lost response', async () => {
+    test('a refresh with a lost response can be repeated after the grace period even after a lookup or another loss of a response', async () => {
       const { one, client, clock, refreshToken } = await lost();
       expect(await one.rotation.inspect(refreshToken)).toMatchObject({ isCurrent: true });
       client.before = ({ method }) => {
@@ -183,7 +183,7 @@ describe('a refresh', () => {
     });
   });
 
-  test('a refresh without a response of the cluster is abandoned while an honest client may still repeat it', async () => {
+  test('a refresh gets 503 within the grace period if the cluster does not respond, so that the client can repeat it', async () => {
     const { clock, replica } = lab();
     const { sessions, client } = await replica();
     const { refreshToken } = await sessions.create(login);
@@ -235,7 +235,7 @@ describe('a refresh', () => {
     expect(await again.use()).toMatchObject({ refreshToken: tokens.successor(refreshToken) });
   });
 
-  test('a refresh with a used token revokes its session, even while the session is changed concurrently', async () => {
+  test('a refresh with a used token revokes its session despite concurrent changes to the session', async () => {
     const { cluster, clock, replica } = lab();
     const { sessions, client } = await replica();
     const { session, refreshToken } = await sessions.create(login);

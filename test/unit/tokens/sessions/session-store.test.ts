@@ -22,7 +22,7 @@ describe('the session store of a replica', () => {
     expect(await sessions.active(session.metadata.name)).toBeDefined();
   });
 
-  test('the session store of a replica trusts its watch while no session changes', async () => {
+  test('the session store of a replica stays available while no session changes and its watch is open', async () => {
     const { clock, replica } = lab();
     const { sessions } = await replica();
     const { session } = await sessions.create(login);

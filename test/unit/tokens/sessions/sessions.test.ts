@@ -6,11 +6,11 @@ import { logOfLines } from '../../../fakes/log.ts';
 import { settle } from '../../../labs/cluster-fakes.ts';
 import { failing, granted, lab, lifetimes, login, minute, path, refresh, stored } from '../../../labs/sessions.ts';
 
-describe('a session ends', () => {
+describe('the end of a session', () => {
   test.each([
     ['when it was not refreshed within the idle timeout', lifetimes.refreshTokenIdle - 1],
     ['at its maximum age, however often it is refreshed', lifetimes.sessionMaxAge - 1],
-  ])('a session ends %s, and not a millisecond before', async (_what, life) => {
+  ])('a session expires %s, and not a millisecond before', async (_what, life) => {
     const { clock, replica } = lab();
     const { sessions } = await replica();
     const { session, refreshToken } = await sessions.create(login);
@@ -28,7 +28,7 @@ describe('a session ends', () => {
   });
 
   // evidence: session-revocation
-  test('a session ends when it is revoked, at once on this replica and with the watch event on the others', async () => {
+  test('revoking a session takes effect at once on this replica, and with the watch event on the others', async () => {
     const { replica } = lab();
     const [one, two] = [await replica(), await replica()];
     const { session, refreshToken } = await one.sessions.create(login);
@@ -43,7 +43,7 @@ describe('a session ends', () => {
     await one.sessions.revoke(newSessionID());
   });
 
-  test('a session that is changed concurrently ends when it is revoked', async () => {
+  test('revoking a session succeeds despite concurrent changes to its object', async () => {
     const { cluster, replica } = lab();
     const { sessions, client } = await replica();
     const { session } = await sessions.create(login);
@@ -57,7 +57,7 @@ describe('a session ends', () => {
   });
 
   test.each(['deleted', 'revoked and deleted'])(
-    'a session ends when its object was %s, even if the session had just been created',
+    'a session is no longer valid after its object is %s, even if the session was just created',
     async (how) => {
       const { cluster, replica } = lab();
       const { sessions, ended } = await replica();
@@ -72,7 +72,7 @@ describe('a session ends', () => {
     },
   );
 
-  test("a session ends when its object was deleted before the response to the replica's own write arrived", async () => {
+  test("a session is no longer valid if its object is deleted before the response to the replica's own write arrives", async () => {
     const { cluster, replica } = lab();
     const { sessions, client } = await replica();
     const { session, refreshToken } = await sessions.create(login);
@@ -86,7 +86,7 @@ describe('a session ends', () => {
   });
 
   test.each([{ status: {} }, { spec: {} }, { status: { phase: 'Active' }, spec: { ...login, expiresAt: 'never' } }])(
-    'a session ends when its object becomes invalid: %j',
+    'a session is no longer valid when its object becomes invalid: %j',
     async (damage) => {
       const { cluster, clock, replica } = lab();
       const { sessions } = await replica();
@@ -143,7 +143,7 @@ describe('a session ID', () => {
     },
   );
 
-  test('an unknown session ID causes one read in two seconds, however many requests contain it', async () => {
+  test('an unknown session ID causes one read of the cluster in two seconds, however many requests contain it', async () => {
     const { clock, replica } = lab();
     const { sessions, client } = await replica();
     const sid = newSessionID();
@@ -157,7 +157,7 @@ describe('a session ID', () => {
     expect(client.requestsTo('GET', sid)).toHaveLength(before + 2);
   });
 
-  test('a session ID that the watch has not sent is read each time, so that a revocation takes effect at once', async () => {
+  test('a session ID that the watch has not sent is looked up in the cluster each time, so that a revocation takes effect at once', async () => {
     const { replica } = lab();
     const [one, two] = [await replica(), await replica()];
     one.client.holdWatches();
@@ -185,7 +185,7 @@ describe('the permanent revocation of sessions', () => {
     expect(lines().filter((line) => line.includes('"warn"'))).toHaveLength(1);
   });
 
-  test('the permanent revocation of sessions does not write sessions that have already ended', async () => {
+  test('the permanent revocation of sessions does not write sessions that have already expired or been revoked', async () => {
     const { replica } = lab();
     const { sessions, client } = await replica();
     const { session } = await sessions.create(login);
@@ -218,7 +218,7 @@ describe('the permanent revocation of sessions', () => {
   });
 });
 
-test('a removed listener is not notified of ended sessions any more', async () => {
+test('a removed listener is no longer notified of expired and revoked sessions', async () => {
   const { replica } = lab();
   const { sessions } = await replica();
   const received: string[] = [];

@@ -16,7 +16,7 @@ import {
 } from '../../../labs/sessions.ts';
 
 describe('the session sweep', () => {
-  test('the session sweep deletes only ended sessions', async () => {
+  test('the session sweep deletes only expired and revoked sessions', async () => {
     const { cluster, clock, replica } = lab();
     const { sessions } = await replica();
     const kept = await sessions.create(login);
@@ -41,7 +41,7 @@ describe('the session sweep', () => {
     expect(namesIn(cluster)).toEqual([]);
   });
 
-  test('the session sweep deletes all ended sessions in one run, however many there are', async () => {
+  test('the session sweep deletes all expired and revoked sessions in one run, however many there are', async () => {
     const { cluster, clock, replica } = lab();
     const { sessions } = await replica();
     const { session } = await sessions.create(login);

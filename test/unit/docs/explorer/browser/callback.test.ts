@@ -40,7 +40,7 @@ describe('authorizationCode()', () => {
       { code: undefined, error: 'access_denied', iss: 'https://evil.example' },
       /not from/,
     ],
-  ])('authorizationCode() rejects a response with %s', (_, change, message) => {
+  ])('authorizationCode() rejects a response that has %s', (_, change, message) => {
     const query = new URLSearchParams(
       Object.entries({ ...good, ...change }).filter((one): one is [string, string] => one[1] !== undefined),
     );
@@ -48,10 +48,13 @@ describe('authorizationCode()', () => {
     expect(() => authorizationCode(query, pending, issuer)).toThrow(message);
   });
 
-  test.each(['code', 'state', 'iss', 'error'])('authorizationCode() rejects a response with %s', (name) => {
-    const query = new URLSearchParams([...Object.entries(good), [name, 'x'], [name, 'x']]);
-    expect(() => authorizationCode(query, pending, issuer)).toThrow(new RegExp(`repeats ${name}`));
-  });
+  test.each(['code', 'state', 'iss', 'error'])(
+    'authorizationCode() rejects a response that repeats the parameter %s',
+    (name) => {
+      const query = new URLSearchParams([...Object.entries(good), [name, 'x'], [name, 'x']]);
+      expect(() => authorizationCode(query, pending, issuer)).toThrow(new RegExp(`repeats ${name}`));
+    },
+  );
 
   test('authorizationCode() rejects a response without a pending login', () => {
     expect(() => authorizationCode(new URLSearchParams(good), undefined, issuer)).toThrow(/not started in this tab/);

@@ -125,13 +125,13 @@ describe('exampleOf()', () => {
     });
   });
 
-  test('exampleOf() ends for a recursive schema', () => {
+  test('exampleOf() terminates for a recursive schema', () => {
     expect(JSON.stringify(exampleOf(ref('Tree'), schemas)).length).toBeLessThan(200);
     expect(exampleOf(ref('Circle'), schemas)).toEqual({});
   });
 });
 
-describe.each(['platform.v3.json', 'custom-resources.v3.json'])('in %s', (file) => {
+describe.each(['platform.v3.json', 'custom-resources.v3.json'])('the OpenAPI document %s', (file) => {
   const document = JSON.parse(readFileSync(new URL(`../../../../../api/${file}`, import.meta.url), 'utf8')) as object;
   const { operations, tags } = read(document);
 

@@ -80,7 +80,7 @@ describe('blocksOf()', () => {
     ['blanks', ' '],
     ['backticks', '`a`'],
     ['words', 'word '],
-  ])('blocksOf() truncates very many %s', (_, part) => {
+  ])('blocksOf() truncates a text with very many %s', (_, part) => {
     const [block] = blocksOf(`x${part.repeat(300_000)}y`);
     const spans = block?.items[0] ?? [];
     expect(spans.map(({ text }) => text).join('').length).toBeLessThanOrEqual(10_001);

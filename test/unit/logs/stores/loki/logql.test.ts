@@ -60,13 +60,13 @@ describe('a selection in LogQL', () => {
   });
 });
 
-describe('the shares of a query in LogQL', () => {
-  test('the shares of a query in LogQL contain a limited number of containers', () => {
+describe('the parts of a query in LogQL', () => {
+  test('the parts of a query in LogQL contain a limited number of containers each', () => {
     const known = ['a', 'b', 'c'].flatMap((namespace) => ['x', 'y'].map((pod) => container(namespace, pod, 'app')));
     expect(sharesOfContainers(known, labels, 4)).toEqual([{ namespaces: ['a', 'b'] }, { namespaces: ['c'] }]);
   });
 
-  test('the shares of a query in LogQL split a namespace with more containers by pods', () => {
+  test('the parts of a query in LogQL divide a namespace with more containers by its pods', () => {
     const known = [container('a', 'x', 'app'), ...['1', '2', '3'].map((pod) => container('b', pod, 'app'))];
     expect(sharesOfContainers(known, labels, 2)).toEqual([
       { namespaces: ['a'] },
@@ -75,7 +75,7 @@ describe('the shares of a query in LogQL', () => {
     ]);
   });
 
-  test('the shares of a query in LogQL count each container once, however many streams it has', () => {
+  test('the parts of a query in LogQL count each container once, however many streams it has', () => {
     const known = ['stdout', 'stderr'].map((stream) => ({ ...container('a', 'x', 'app'), stream }));
     expect(sharesOfContainers([...known, container('a', 'y', 'app')], labels, 2)).toEqual([{ namespaces: ['a'] }]);
   });

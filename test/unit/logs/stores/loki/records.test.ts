@@ -61,7 +61,7 @@ describe.each<TimeOrder>(['asc', 'desc'])('each record of Loki is returned exact
   test.each([
     ['the usual limits', true, 7],
     // At most three records have the same time.
-    ['a response limit close to the number of equal times', false, 4],
+    ['a response limit close to the number of records with the same time', false, 4],
   ])('each record of Loki is returned exactly once with %s', async (_, leavesOut, minVersion) => {
     const sign = order === 'asc' ? 1 : -1;
     await fc.assert(

@@ -25,10 +25,10 @@ const lokiWith =
   };
 
 test.each([
-  ['the start of a day', 0],
-  ['the middle of a day', day / 2],
+  ['at the start of a day', 0],
+  ['in the middle of a day', day / 2],
   ['a second after the start of a day', 1],
-])('a long time range that starts at %s is narrowed to the months with records', async (_, offset) => {
+])('a long time range that starts %s is narrowed to the months with records', async (_, offset) => {
   const start = today - 100 * day + offset;
   const length = 30 * day;
   const record = start + length;

@@ -75,7 +75,7 @@ const many = (count: number, prefix: string) =>
     ([a], [b]) => a - b,
   );
 
-test('a query of too many containers reads the first ones by age, namespace and name', async () => {
+test('a log query of too many containers reads the first containers by age, namespace and name', async () => {
   const container = { name: 'c', restarts: 0, hasPrevious: false, isOver: false };
   const pod = (namespace: string, name: string, createdAt = begin): LogPod => ({
     namespace,
@@ -100,9 +100,9 @@ test.each([
   expect(wanted?.(text)).toBe(true);
 });
 
-describe('an export from pods', () => {
+describe('a log export from pods', () => {
   test.each<TimeOrder>(['asc', 'desc'])(
-    'an export from pods contains all records in the order %s, with any memory limit',
+    'a log export from pods contains all records in the order %s, with any memory limit',
     async (order) => {
       put('a', many(300, 'a'));
       put('b', many(300, 'b'));
@@ -115,7 +115,7 @@ describe('an export from pods', () => {
     },
   );
 
-  test('an export from pods reports the records of a single second that did not fit', async () => {
+  test('a log export from pods reports the records of a single second that did not fit', async () => {
     put(
       'a',
       Array.from({ length: 100 }, () => [1, 'x'.repeat(100)] as const),
@@ -125,7 +125,7 @@ describe('an export from pods', () => {
     expect(partial?.reason).toBe('only 6000 bytes of the records around second 1700000001 were read');
   });
 
-  test('an export from pods stops reading when its reader disconnects', async () => {
+  test('a log export from pods stops reading when its reader disconnects', async () => {
     put('a', many(5_000, 'a'));
     for await (const records of storeWith({ exportBytes: 50_000 }).export(selection, 'asc', never))
       if (records.length > 0) break;
@@ -134,14 +134,14 @@ describe('an export from pods', () => {
   });
 });
 
-describe('a query of pods', () => {
-  test('a query of pods reads a limited number of logs concurrently', async () => {
+describe('a log query of pods', () => {
+  test('a log query of pods reads a limited number of logs concurrently', async () => {
     for (let i = 0; i < 30; i += 1) put(`p${i}`, [[i, 'x']]);
     expect((await storeWith({ atOnce: 4 }).query(selection, page('asc', 0, 100), never)).records).toHaveLength(30);
     expect(cluster.podLogs.maxOpen).toBeLessThanOrEqual(4);
   });
 
-  test('a query of all pods reads a limited number of containers, and reports the omission', async () => {
+  test('a log query of all pods reads a limited number of containers, and reports the omission', async () => {
     for (let i = 0; i < 12; i += 1) put(`p${i}`, [[i, 'x']]);
     const wide = await storeWith({ wide: 5 }).query(
       { ...selection, namespaces: undefined },
@@ -159,14 +159,14 @@ describe('a query of pods', () => {
     ]);
   });
 
-  test('a query of a pod with a long log reads the newest lines, and reports the omission', async () => {
+  test('a log query of a pod with a long log reads the newest lines, and reports the omission', async () => {
     put('a', many(300, 'a'));
     const found = await storeWith({ lines: 100 }).query(selection, page('asc', 0, 1), never);
     expect([found.total, found.partial?.reason]).toEqual([100, 'only the newest 100 lines of n/a/c were read']);
     expect((await storeWith({ lines: 300 }).query(selection, page('asc', 0, 1), never)).total).toBe(300);
   });
 
-  test('a query of a pod with a large log reads a limited number of bytes in whole lines, and reports the omission', async () => {
+  test('a log query of a pod with a large log reads a limited number of bytes in whole lines, and reports the omission', async () => {
     put('a', many(300, 'a'));
     const found = await storeWith({ bytes: 5_000 }).query(selection, page('asc', 0, 100), never);
     expect(found.total).toBeLessThan(40);
@@ -174,7 +174,7 @@ describe('a query of pods', () => {
     expect(found.partial?.reason).toMatch(/^only the oldest 5000 bytes of n\/a\/c were read/);
   });
 
-  test('a query of pods uses a limited amount of memory, and reports the omission', async () => {
+  test('a log query of pods uses a limited amount of memory, and reports the omission', async () => {
     put('a', many(300, 'a'));
     const found = await storeWith({ queryBytes: 10_000 }).query(selection, page('desc', 0, 300), never);
     expect(found.total).toBe(300);
@@ -184,7 +184,7 @@ describe('a query of pods', () => {
     expect(found.records[0]?.time).toBe(timeText(begin + 29).replace('.0', '.9'));
   });
 
-  test('a query of pods stops waiting for nodes that do not respond', async () => {
+  test('a log query of pods stops waiting for nodes that do not respond in time', async () => {
     put('a', [[1, 'x']]);
     put('b', [[2, 'y']]);
     const log = cluster.podLogs.logs.get('n/b/c');
@@ -196,7 +196,7 @@ describe('a query of pods', () => {
     ]);
   });
 
-  test('a query of pods ends at once when it is aborted', async () => {
+  test('a log query of pods ends at once when it is aborted', async () => {
     put('a', [[1, 'x']]);
     const log = cluster.podLogs.logs.get('n/a/c');
     if (log !== undefined) log.hangs = true;
@@ -206,7 +206,7 @@ describe('a query of pods', () => {
     await expect(found).rejects.toThrow('gone');
   });
 
-  test('a query of pods returns records of up to one megabyte and truncates lines longer than two megabytes', async () => {
+  test('a log query of pods returns records of up to one megabyte and truncates lines longer than two megabytes', async () => {
     put('a', [
       [1, 'y'.repeat(2 ** 20)],
       [2, 'z'.repeat(3 * 2 ** 20)],
@@ -215,7 +215,7 @@ describe('a query of pods', () => {
     expect(records.map(({ log }) => log.length)).toEqual([2 ** 20, 2 ** 21 - timeText(0).length - 1]);
   });
 
-  test('a query of pods reports a log whose file is missing on the node', async () => {
+  test('a log query of pods reports a log whose file is missing on the node', async () => {
     put('a', [[1, 'x']]);
     put('b', []);
     cluster.podLogs.put('n/b/c', { time: 'unable', log: 'to retrieve container logs for containerd://abc' });
@@ -223,7 +223,7 @@ describe('a query of pods', () => {
     expect([found.total, found.partial?.reason]).toEqual([1, 'the logs of n/b/c are not available from the nodes']);
   });
 
-  test('a query of pods treats containers that have not started or no longer exist as empty, and reports rejected ones', async () => {
+  test('a log query of pods treats containers that have not started or no longer exist as empty, and reports rejected ones', async () => {
     put('a', [[1, 'x']]);
     for (const [name, code, reason] of [
       ['waits', 400, 'BadRequest'],
@@ -240,7 +240,7 @@ describe('a query of pods', () => {
     expect([found.total, found.partial?.reason]).toEqual([1, 'you are not allowed to read the logs of n/secret/c']);
   });
 
-  test('a query of pods sorts times of other time zones correctly', async () => {
+  test('a log query of pods sorts records by time across time zones', async () => {
     put('a', []);
     cluster.podLogs.put('n/a/c', { time: '2023-11-15T03:43:25.5+05:30', log: 'east' });
     const { records } = await storeWith().query(selection, page('asc', 0, 10), never);
@@ -259,14 +259,14 @@ async function followed(signal = never) {
   return following;
 }
 
-describe('following pods', () => {
-  test('following pods is rejected for too many containers', async () => {
+describe('following pod logs', () => {
+  test('following pod logs is rejected for too many containers', async () => {
     for (let i = 0; i < 4; i += 1) put(`p${i}`, []);
     const following = storeWith({ followed: 3 }).follow?.(selection, never);
     await expect(following?.next()).rejects.toThrow('at most 3 containers can be followed at once');
   });
 
-  test("following pods gets 429 when the user's followed containers reach the limit, and other users can still follow", async () => {
+  test("following pod logs gets 429 when the user's followed containers reach the limit, and other users can still follow", async () => {
     put('a', []);
     const storeOf = storesWith({ followedPerUser: 2, allFollowed: 3, lookInterval: 5 });
     const follow = (user: string) => storeOf(user).follow?.(selection, never);
@@ -290,7 +290,7 @@ describe('following pods', () => {
     for (const one of [first, second, other]) await one?.return({});
   });
 
-  test('following pods ends when it is aborted while its reader is busy with the last records', async () => {
+  test('following pod logs ends when it is aborted while its reader is busy with the last records', async () => {
     const aborted = new AbortController();
     const following = await followed(aborted.signal);
     aborted.abort(new Error('the client has gone'));
@@ -298,7 +298,7 @@ describe('following pods', () => {
     while (cluster.podLogs.open > 0) await sleep(1);
   });
 
-  test('following pods reports a failure that occurs while its reader is busy with the last records', async () => {
+  test('following pod logs reports a failure that occurs while its reader is busy with the last records', async () => {
     const following = await followed();
     await new Promise<void>((looked) => {
       const containers = (): never => {
@@ -311,7 +311,7 @@ describe('following pods', () => {
     await expect(following?.next()).rejects.toThrow('the containers are unknown');
   });
 
-  test('following pods continues after an interrupted stream without loss or duplicates', async () => {
+  test('following pod logs continues after an interrupted stream without loss or duplicates', async () => {
     put('a', [[1, 'old']]);
     const following = storeWith({ lookInterval: 5 }).follow?.(selection, never);
     const next = following?.next();
@@ -332,7 +332,7 @@ describe('following pods', () => {
     await until(0);
   });
 
-  test('following pods reads the log of a pod from the beginning when the pod gets a node later', async () => {
+  test('following pod logs reads the log of a pod from the beginning when the pod gets a node later', async () => {
     put('a', []);
     const log = cluster.podLogs.logs.get('n/a/c');
     if (log !== undefined) log.refusal = { code: 204, reason: '' };
@@ -348,7 +348,7 @@ describe('following pods', () => {
     await following?.return({});
   });
 
-  test('following pods reads the log of a restarted container from the beginning', async () => {
+  test('following pod logs reads the log of a restarted container from the beginning', async () => {
     put('a', [[1, 'old']]);
     const following = storeWith({ lookInterval: 5 }).follow?.(selection, never);
     const next = following?.next();
@@ -382,7 +382,7 @@ test('FirstEntries keeps the first log records in order', () => {
   );
 });
 
-test('export windows cover every second exactly once, and have at most the maximum size unless they are a single slot', () => {
+test('export windows cover every second exactly once, and have at most the maximum size unless a window is a single time slot', () => {
   const sizes = fc.array(fc.tuple(fc.nat(100_000), fc.integer({ min: 1, max: 500 })), { maxLength: 200 });
   fc.assert(
     fc.property(sizes, (all) => {
