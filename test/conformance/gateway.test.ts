@@ -211,7 +211,7 @@ describe('an impersonation request', () => {
     expect(seen.get('authorization')).toEqual([ownToken]);
   });
 
-  test('an impersonation request forwards exactly the authorized extra keys', async () => {
+  test('an impersonation request is forwarded with exactly the authorized extra keys', async () => {
     const extra = 'authentication.k8s.io/userextras';
     allowed.add(`users/${name}`);
     for (const one of ['SCOPES/all', '__proto__/x', 'a/1', 'a/2']) allowed.add(`${extra}/${one}`);
@@ -555,9 +555,9 @@ describe('a connection to kube-apiserver', () => {
   );
 
   test.each([
-    ['sent at once', 0],
-    ['sent later', 5],
-  ])('a connection to kube-apiserver that sends extra bytes after a response is not reused: %s', async (_, delay) => {
+    ['together with', 0],
+    ['5 ms after', 5],
+  ])('a connection to kube-apiserver that delivers extra bytes %s a response is not reused', async (_, delay) => {
     const forged = 'HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nforged';
     const connections = new Set<net.Socket>();
     kube.serve = ({ socket }) => {
@@ -758,11 +758,11 @@ describe('a request body', () => {
   });
 
   test.each<[string, (stream: ClientHttp2Stream) => void]>([
-    ['together with its end', (stream) => stream.end('a body')],
-    ['followed by its end', (stream) => stream.write('a body', () => stream.end())],
-    ['followed later by its end', (stream) => stream.write('a body', () => setTimeout(() => stream.end(), 2))],
+    ['with the data', (stream) => stream.end('a body')],
+    ['right after the data', (stream) => stream.write('a body', () => stream.end())],
+    ['2 ms after the data', (stream) => stream.write('a body', () => setTimeout(() => stream.end(), 2))],
   ])(
-    'a request body that arrives over HTTP/2 %s is forwarded completely for 80 concurrent requests',
+    'a request body over HTTP/2 that ends %s is forwarded completely for 80 concurrent requests',
     async (_, sendBody) => {
       kube.serve = (req, res) => void req.resume().once('end', () => res.end('done'));
       const session = http2.connect(`https://127.0.0.1:${lab.ports.https}`, { rejectUnauthorized: false });
@@ -794,14 +794,14 @@ describe('a request body', () => {
     session.destroy();
   });
 
-  test('a request whose body kube-apiserver refuses to read still gets the response of kube-apiserver', async () => {
+  test('a request body that kube-apiserver does not read does not prevent the response of kube-apiserver', async () => {
     const refusal = 'HTTP/1.1 413 Too Large\r\nContent-Length: 9\r\nConnection: close\r\n\r\ntoo large';
     kube.serve = ({ socket }) => void socket.end(refusal);
     const response = await send(pods, { method: 'POST', body: Buffer.alloc(4 * 1024 * 1024) });
     expect(response).toMatchObject({ status: 413, text: 'too large' });
   });
 
-  test('a request whose body kube-apiserver refuses to read does not break the next request', async () => {
+  test('a request body that kube-apiserver does not read does not affect the next request', async () => {
     const refusal = 'HTTP/1.1 413 Too Large\r\nContent-Length: 9\r\nConnection: close\r\n\r\ntoo large';
     kube.serve = (req, res) => (req.method === 'POST' ? void req.socket.end(refusal) : void res.end('next'));
     const length = 4 * 1024 * 1024;

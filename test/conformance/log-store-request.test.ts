@@ -160,7 +160,7 @@ test.each<[string, number, string, RequestListener]>([
   ['returns nonsense', 502, 'BadGateway', (_req, res) => void res.end('<html>')],
   ['rejects the password', 502, 'BadGateway', (_req, res) => void res.writeHead(401).end()],
 ])(
-  'a query to a log store that %s gets a Status with the code %i that does not contain the address',
+  'a query to a log store that %s gets a Status with the code %i, without the address of the store',
   async (_what, code, reason, fault) => {
     response = fault;
     for (const operation of ['query', 'statistics', 'export']) {

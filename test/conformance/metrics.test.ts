@@ -74,7 +74,7 @@ test('a login with an unknown name is counted once, as an unknown user', async (
   });
 });
 
-test('logins beyond the limit are counted as limited', async () => {
+test('logins that exceed the login limit are counted as limited', async () => {
   const guess = { ...login, username: 'guessed', password: 'wrong horse' };
   let status = 0;
   const names = [
@@ -119,7 +119,7 @@ const tokenSeries = async (): Promise<unknown[]> => [...(await series())].filter
 test.each([
   ['GET', '/oauth/token'],
   ['OPTIONS', '/oauth/token'],
-])('%s %s is no token request', async (method, target) => {
+])('the request %s %s is not counted as a token request', async (method, target) => {
   const before = await tokenSeries();
   await lab.gateway(target, { method });
   expect(await tokenSeries()).toEqual(before);
@@ -132,7 +132,7 @@ test('a token request with a slash at the end of the path is counted', async () 
   expect(await growth([issued], post)).toEqual([1]);
 });
 
-test('the end of the last watch before a change is sent does not count as a delay', async () => {
+test('the watch delay metric does not grow if the only watch ends before a change is sent', async () => {
   const name = 'watch_fan_out_delay_seconds_sum';
   const watch = await lab.open('http', '/kapis/resources.platform.io/v1alpha3/nodes?watch=true', {
     headers: { authorization: `Bearer ${token}` },

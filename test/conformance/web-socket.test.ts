@@ -77,7 +77,7 @@ test('WebSocket watches send one event per message, small and large, and end wit
   }
 });
 
-test('WebSocket messages are the lines of the same watch over HTTP', async () => {
+test('WebSocket messages of a watch equal the lines of the same watch over HTTP', async () => {
   const query =
     'watch=true&timeoutSeconds=1&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan';
   const [lines, watch] = await Promise.all([

@@ -117,8 +117,8 @@ export function faultsSuite(name: string, { section, start, countRequests }: Fac
   const logsLine = async (): Promise<string | undefined> =>
     (await readyz())[1].split('\n').find((line) => line.includes('logs'));
 
-  describe('a store that is suspended', () => {
-    test('a suspended store causes a warning for authenticated callers until it is resumed, and the server stays ready', async () => {
+  describe('a suspended log store', () => {
+    test('a suspended log store causes a warning for authenticated callers until it is resumed, and the server stays ready', async () => {
       expect(await logsLine()).toBe('[+]logs ok');
       process.kill(store.pid, 'SIGSTOP');
       try {
@@ -134,8 +134,8 @@ export function faultsSuite(name: string, { section, start, countRequests }: Fac
     });
   });
 
-  describe('a store that crashes', () => {
-    test('running requests fail with an error when the store crashes, and new requests succeed after its restart', async () => {
+  describe('a log store that crashes', () => {
+    test('a log store that crashes makes running requests fail, and new requests succeed after its restart', async () => {
       const tail = await open('follow=true&namespaces=ns-1');
       const logged = text(tail);
       const reading = await open(`operation=export&namespaces=large&${time}`);

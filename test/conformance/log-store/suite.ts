@@ -322,13 +322,13 @@ export function storeSuite(name: string, { count, findsSigns, digits = 9, begin,
       await expectPages(selection, 'desc', 10, 10);
     });
 
-    test('the log store returns the total number of records with an empty page', async () => {
+    test('the log store returns the total number of records for a query of size 0', async () => {
       const { total, records } = await stand.store.query(all, { order: 'desc', from: 0, size: 0 }, signal);
       expect([total, records]).toEqual([count, []]);
     });
 
     test.each(['asc', 'desc'] as const)(
-      'the log store pages over 5,000 namespaces in the order "%s"',
+      'the log store returns pages of records from 5,000 namespaces in the order "%s"',
       async (order) => {
         const selection = selected({ namespaces: tenants(0, corpus.tenants) });
         await expectPages(selection, order, 3_000, 15_000);
@@ -361,14 +361,14 @@ export function storeSuite(name: string, { count, findsSigns, digits = 9, begin,
       expect(sorted(found)).toEqual(sorted(expected));
     });
 
-    test('the log store ends an abandoned export, and completes the next one', async () => {
+    test('the log store completes an export that follows an abandoned export', async () => {
       for (let left = 0; left < 3; left += 1)
         for await (const piece of stand.store.export(all, 'asc', signal)) if (piece.length > 0) break;
       const selection = selected({ namespaces: new Map([['special', 0]]) });
       expect((await exported(selection, 'asc')).length).toBe(model.select(selection).length);
     });
 
-    test('the log store returns records of a megabyte completely', async () => {
+    test('the log store returns records of one megabyte completely', async () => {
       const selection = selected({ pods: ['big-0'] });
       const { records } = await stand.store.query(selection, { order: 'asc', from: 0, size: 10 }, signal);
       expect(records.map((record) => record.log.length)).toEqual([0, 1, 2].map(() => megabyte + 'big 0 '.length));
