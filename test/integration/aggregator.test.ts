@@ -149,7 +149,7 @@ const nodesOf = (version: string): object => ({
 });
 
 describe('discovery', () => {
-  test('discovery of kube-apiserver lists the group resources.platform.io as current', async () => {
+  test('discovery of kube-apiserver lists the group resources.platform.io with the freshness "Current"', async () => {
     await eventually('kube-apiserver has fetched the discovery document', async () => {
       if ((await freshness()) !== 'Current') throw new Error('not fetched recently');
     });
@@ -271,7 +271,7 @@ function isAllowed(entry: string, _: number, entries: readonly string[]): boolea
 const unexpectedErrors = (): string[] => platformErrors().filter((...given) => !isAllowed(...given));
 
 describe("kube-apiserver's log", () => {
-  test("kube-apiserver's log has no error about an available server, even when availability and discovery are checked again", async () => {
+  test("kube-apiserver's log has no error about this server after kube-apiserver repeats its availability and discovery checks", async () => {
     const before = new Set(platformErrors());
     const mark = new Date().toISOString();
     await remindApiserver();
@@ -288,7 +288,7 @@ describe("kube-apiserver's log", () => {
     ).toEqual([]);
   });
 
-  test("kube-apiserver's log reports an unavailable replica only while one is stopped", () => {
+  test("kube-apiserver's log reports this server as unavailable only while a replica is stopped", () => {
     expect(unexpectedErrors()).toEqual([]);
   });
 });
@@ -433,7 +433,7 @@ describe('informers of client-go', () => {
       await Promise.all([startReplica(0), startReplica(1)]);
     });
 
-    test('a deleted namespace is gone within 90 s after a replica is back', async () => {
+    test('a pending namespace deletion completes within 90 s after a replica restarts', async () => {
       await eventually(
         'the namespace is gone',
         async () => {
@@ -445,7 +445,7 @@ describe('informers of client-go', () => {
       expect(await through(`/api/v1/namespaces/${namespace}`)).toMatchObject({ status: 404 });
     });
 
-    test('informers are up to date after nodes were created and deleted', async () => {
+    test('informers receive nodes that were created and deleted before a replica restarts', async () => {
       await eventually('kube-apiserver reaches the server again', async () => {
         expect({ come: await isServed(come), gone: await isServed(gone) }).toEqual({ come: true, gone: false });
       });
@@ -476,7 +476,7 @@ describe('informers of client-go', () => {
       expect(response.json).toMatchObject({ error: 'temporarily_unavailable' });
     });
 
-    test('requests get 503 once cached decisions expire, and the server stays ready', async () => {
+    test('requests get 503 once cached authorization decisions expire, and the server stays ready', async () => {
       const response = await eventually('reads are rejected', async () => {
         const refused = await listByGateway();
         if (refused.status === 200) throw new Error('the cache is still read');
@@ -486,7 +486,7 @@ describe('informers of client-go', () => {
       for (const probe of ['livez', 'readyz']) expect((await call(`${gateway()}/${probe}`)).status).toBe(200);
     });
 
-    test('requests, logins and watches succeed again when kube-apiserver is back', async () => {
+    test('requests, logins and watches succeed again when kube-apiserver is available again', async () => {
       await startApiserver();
       for (const replica of [0, 1] as const)
         await eventually('reads succeed', async () => expect((await listByGateway(replica)).status).toBe(200));
@@ -498,13 +498,13 @@ describe('informers of client-go', () => {
     });
   });
 
-  test('informers of client-go finally have every node under the apiVersion of this server', async () => {
+  test('informers of client-go have every node, with the apiVersion of this server, after all restarts', async () => {
     const { items } = (await through(collection)).json as KubeList;
     expect(items).toEqual(await servedNodes());
     expect(items.every((item) => item.apiVersion === apiVersion)).toBe(true);
   });
 
-  test("kube-apiserver's log reports an unavailable replica only while one is stopped, even after a restart", () => {
+  test("kube-apiserver's log reports this server as unavailable only while a replica is stopped, even after a restart", () => {
     expect(unexpectedErrors()).toEqual([]);
   });
 });

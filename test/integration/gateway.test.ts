@@ -507,7 +507,7 @@ const manifest = (): string => {
 describe.each([
   ["the cluster's version", () => lab().kubectl],
   ['another version', () => foundPath(lab().otherKubectl)],
-])('kubectl of %s', (_, program) => {
+])('kubectl in %s', (_, program) => {
   const run = kubectls(program);
   test.each<[string, string[]]>([
     ['reads nodes', ['get', 'nodes']],
@@ -520,7 +520,7 @@ describe.each([
     ['lists the API resources', ['api-resources', '--sort-by=name']],
     ['lists versions', ['api-versions']],
     ['reads an aggregated resource', ['get', 'nodes.resources.platform.io']],
-    ['gets a rejection', ['get', 'secrets', '-n', 'kube-system']],
+    ['is rejected', ['get', 'secrets', '-n', 'kube-system']],
     ['finds nothing', ['get', 'configmap', 'none']],
     ['lists its rights', ['auth', 'can-i', '--list']],
     ['checks a missing right', ['auth', 'can-i', 'delete', 'nodes']],
@@ -574,7 +574,7 @@ test('a stream through the gateway ends when the session of its token is revoked
   expect((await received(through({ ...gwen, token }, '/version'))).status).toBe(401);
 });
 
-test('the gateway returns an error while kube-apiserver is unavailable, and serves requests again when it is back', async () => {
+test('the gateway returns an error while kube-apiserver is unavailable, and forwards requests again afterwards', async () => {
   expect((await received(through(gwen, '/version'))).status).toBe(200);
   const start = await stopApiserver();
   try {

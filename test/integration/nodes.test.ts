@@ -327,12 +327,12 @@ describe('a node is the object of the core API', () => {
     },
   );
 
-  test('nodes in the list have managedFields on request', async () => {
+  test('nodes in the list have managedFields if requested', async () => {
     const { items } = await list('?names=row-b&managedFields=true');
     expect(items).toEqual([asServed(await get(nodePath('row-b')), true)]);
   });
 
-  test('a node is reduced to the requested fields, both when read by name and in the list', async () => {
+  test('a node contains only the requested fields, both when read by name and in the list', async () => {
     const core = await get<KubeObject & { spec: object }>(nodePath('row-a'));
     const expected = {
       apiVersion: 'v1',
@@ -360,7 +360,7 @@ describe('a node is the object of the core API', () => {
     },
   );
 
-  test('a node is returned as indented JSON on request', async () => {
+  test('a node is returned as indented JSON if requested', async () => {
     const [plain, pretty] = [await send('/row-c'), await send('/row-c?pretty=true')];
     expect(pretty.json).toEqual(plain.json);
     expect(plain.text).not.toContain('\n  ');
