@@ -52,7 +52,7 @@ export const uninstallation = (before: readonly Item[]): Case => ({
         await uninstall();
         await cluster.until('nothing is left', async () => deepStrictEqual(await elsewhere(), []));
       }),
-      step('deleting the namespace restores the original content of the cluster', async () => {
+      step('deleting the namespace removes everything that the chart added to the cluster', async () => {
         await deleteNamespace();
         deepStrictEqual(difference(before, await inventory(cluster.kube)), []);
       }),
