@@ -745,9 +745,9 @@ describe('a request body', () => {
   });
 
   test.each([
-    ['with a length', 'Content-Length: 1000\r\n\r\n{"half": '],
+    ['with Content-Length', 'Content-Length: 1000\r\n\r\n{"half": '],
     ['in chunks', 'Transfer-Encoding: chunked\r\n\r\n9\r\n{"half": \r\n'],
-  ])('a request body %s that the client aborts is aborted at kube-apiserver too', async (_, rest) => {
+  ])('a request body %s is aborted at kube-apiserver when the client aborts it', async (_, rest) => {
     kube.serve = (req, res) => void req.resume().once('end', () => res.end());
     const socket = net.connect(lab.ports.http, '127.0.0.1');
     socket.write(head(rest));
@@ -780,7 +780,7 @@ describe('a request body', () => {
     },
   );
 
-  test('a request body that the client aborts over HTTP/2 is aborted at kube-apiserver too', async () => {
+  test('a request body over HTTP/2 is aborted at kube-apiserver when the client aborts it', async () => {
     kube.serve = (req, res) => void req.resume().once('end', () => res.end());
     const session = http2.connect(`https://127.0.0.1:${lab.ports.https}`, { rejectUnauthorized: false });
     const stream = session.request({ ':path': pods, ':method': 'POST', ...bearer });

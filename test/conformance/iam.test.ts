@@ -244,7 +244,7 @@ describe('a password', () => {
     ['password', { password: 'short', currentPassword: password }],
     ['currentPassword', { password: next }],
     ['currentPassword', { password: next, currentPassword: 'wrong' }],
-  ])('a rejected password change names the invalid field %s', async (field, body) => {
+  ])('a rejected password change names the invalid field "%s"', async (field, body) => {
     const response = await call('bob', 'PUT', 'users/~/password', body);
     expect(response.json()['details']).toEqual({
       name: 'bob',

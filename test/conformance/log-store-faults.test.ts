@@ -467,7 +467,7 @@ describe('a search server', () => {
     expect(await lengthsOf(3, 300)).toEqual([250, 125, 250]);
   });
 
-  test('a search server that runs out of memory even for one record is not ready', async () => {
+  test('a search server that runs out of memory even for one record is reported as not ready', async () => {
     const error = await failure(lengthsOf(1, 0));
     expect([error.code, error.headers, error.message]).toEqual([
       503,

@@ -321,7 +321,7 @@ describe('an invalid log query', () => {
     expect(response.json()['message']).toMatch(message);
   });
 
-  test('an invalid log query is rejected with all invalid parameters at once', async () => {
+  test('an invalid log query gets an error that lists all invalid parameters', async () => {
     const { details } = (await get('start_time=&size=-1&from=x&sort=&a=b')).json() as {
       details: { causes: { field: string }[] };
     };
@@ -495,7 +495,7 @@ describe('a removed log endpoint', () => {
     ['POST', 'v1alpha2/fluentbit/outputs', /"logging"/],
     ['DELETE', 'v1alpha2/fluentbit/outputs/es', /"logging"/],
     ['PUT', 'v1alpha2/fluentbit/outputs/es/x/y', /"logging"/],
-  ])('a removed log endpoint names its replacement: %s %s', async (method, removed, message) => {
+  ])('a removed log endpoint returns an error that names its replacement: %s %s', async (method, removed, message) => {
     const response = await lab.gateway(`/kapis/logging.platform.io/${removed}`, { ...as('carol'), method });
     expectFailure(response, 404, 'NotFound');
     expect(response.json()['message']).toMatch(message);

@@ -81,7 +81,7 @@ describe('responses through the aggregator and directly', () => {
     },
   );
 
-  test('a Table requested as client-go does is equal through the aggregator and directly, except AGE', async () => {
+  test('a Table requested with the Accept header of client-go is equal through the aggregator and directly, except for AGE', async () => {
     const accept = `${parameters('Table')},application/json`;
     const [one, other] = await Promise.all(
       [through, direct].map(async (way) => {
@@ -180,7 +180,7 @@ describe('discovery', () => {
   });
 });
 
-describe('the descriptions of kube-apiserver', () => {
+describe('the OpenAPI descriptions of kube-apiserver', () => {
   beforeAll(async () => {
     // If kube-apiserver does not reach the server at once, it retries after one and two minutes unless triggered.
     await remindApiserver();
@@ -194,14 +194,14 @@ describe('the descriptions of kube-apiserver', () => {
       });
   });
 
-  test('the descriptions of kube-apiserver contain the paths and kinds of this server in Swagger 2.0', async () => {
+  test('the OpenAPI descriptions of kube-apiserver contain the paths and kinds of this server in Swagger 2.0', async () => {
     const { paths, definitions } = (await through('/openapi/v2')).json as Record<string, Record<string, unknown>>;
     expect(paths).toHaveProperty([`${collection}/{name}`]);
     expect(definitions).toHaveProperty(['io.platform.resources.v1alpha3.Node']);
     expect(definitions).toHaveProperty(['io.k8s.api.core.v1.Node']);
   });
 
-  test('the descriptions of kube-apiserver contain the OpenAPI 3 document of this server under the hash of either replica', async () => {
+  test('the OpenAPI descriptions of kube-apiserver contain the OpenAPI 3 document of this server under the hash of either replica', async () => {
     const { paths } = (await through('/openapi/v3')).json as { paths: Record<string, { serverRelativeURL: string }> };
     const { serverRelativeURL = '' } = paths[apisPath.slice(1)] ?? {};
     const document = await through(serverRelativeURL);

@@ -310,7 +310,7 @@ beforeAll(async () => {
 afterAll(() => given.stop());
 
 describe('a shutdown', () => {
-  test('a shutdown by SIGTERM first makes the server unready, then completes requests and watches, and exits with 0', async () => {
+  test('a shutdown by SIGTERM makes the server unready, completes requests and watches, and ends with exit code 0', async () => {
     const extra = await startExtra();
     await extra.ready();
     const token = await adminToken();

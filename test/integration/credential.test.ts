@@ -147,7 +147,7 @@ describe('kubectl', () => {
 
   const longAgo = Date.now() - 3_600_000;
 
-  test('kubectl requires a new login when the session was revoked before the token expires', async () => {
+  test('kubectl requires a new login if the session is revoked before the token expires', async () => {
     await logInWithPassword();
     const { accessToken, refreshToken } = cached();
     remember(refreshToken);

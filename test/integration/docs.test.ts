@@ -663,7 +663,7 @@ test('/docs shows the first part of a large response', async () => {
   expect(((await bodyOf(page).textContent()) ?? '').length).toBe(200_000);
 });
 
-test('/docs sends an OAuth form as a form, without its secrets in the code sample', async () => {
+test('/docs sends an OAuth request as a form, and omits its secrets from the code sample', async () => {
   const page = await openDocs('#postOauthToken');
   const { refresh_token: token } = await login('alice');
   await page.getByLabel('grant_type').selectOption('refresh_token');
@@ -882,7 +882,7 @@ test('a link cannot insert text into the page /docs', async () => {
   expect(await page.getByText('555').count()).toBe(0);
 });
 
-test('a site that opens /docs cannot navigate its window, and a login there succeeds', async () => {
+test('a site that opens /docs in a window cannot navigate that window, and a login in the window succeeds', async () => {
   sites.pages.set('https://evil.example/', `<button onclick="it = window.open('${issuer}/docs')">Open</button>`);
   const context = await browser.newContext();
   const evil = await context.newPage();

@@ -310,7 +310,7 @@ describe('LDAP over StartTLS', () => {
     });
   });
 
-  test('LDAP over StartTLS rejects a certificate of another CA', async () => {
+  test('LDAP over StartTLS rejects a server certificate of another CA', async () => {
     await use(provider({}, { caCertificate: undefined }));
     expect(problemOf(await attempt('erin'))).toEqual({ status: 503, error: 'temporarily_unavailable' });
   });
@@ -452,7 +452,7 @@ describe('an OpenID provider', () => {
   async function logIn(browser: Browser, subject = 'o-1'): Promise<Page> {
     return await back(browser, await openid.login(await pressButton(browser), subject));
   }
-  test('an OpenID provider logs users in and creates them, whichever replica they return to', async () => {
+  test('an OpenID provider logs users in and creates them, whichever replica receives the response of the provider', async () => {
     deleteLater('olivia');
     const browser = newBrowser();
     const url = await pressButton(browser);

@@ -175,7 +175,7 @@ test('an uncached resource can be watched over a WebSocket with the identity of 
   ]);
 });
 
-test('the WebSocket of Node receives a watch, and the log does not contain the token', async () => {
+test('the WebSocket client of Node receives a watch, and the log does not contain the token', async () => {
   const mark = `audit-${randomUUID()}`;
   const client = new WebSocket(socket(gateway(), `${nodesPath}?watch=true&timeoutSeconds=1&labelSelector=!${mark}`), [
     tokenProtocol(platformToken),
