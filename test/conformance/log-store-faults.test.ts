@@ -481,7 +481,7 @@ test.each([
   ['opensearch', { number: '7.10.2' }, opensearch],
   ['elasticsearch', { number: '2.19.1', distribution: 'opensearch' }, elasticsearch],
   ['elasticsearch', { number: '5.6.16' }, elasticsearch],
-] as const)('the %s log store rejects a server that reports %j', async (name, version, make) => {
+] as const)('the log store type %s rejects a server with the version %j', async (name, version, make) => {
   const kind = searchKind(name, version, make);
   response = kind.empty;
   expect((await failure(open(kind).check(neverAborted))).code).toBe(502);

@@ -488,7 +488,7 @@ describe('an OpenID provider', () => {
     });
   });
 
-  test("an OpenID provider passes the provider's groups to the client for which the login was started", async () => {
+  test("an OpenID provider's groups apply to the tokens of the client that started the login", async () => {
     deleteLater('olivia');
     await bind('openid-test', 'platform-node-reader', { kind: 'Group', name: 'sso:engineers' });
     undo.push(() => unbind('openid-test'));

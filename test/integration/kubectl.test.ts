@@ -340,7 +340,7 @@ describe.each([
       },
     );
 
-    test('kubectl auth can-i gives the same results with impersonation', async () => {
+    test('kubectl auth can-i reports the rights of the impersonated user', async () => {
       for (const verb of ['get', 'list', 'watch']) {
         expect(await may(client, verb)).toBe('yes');
         expect(await may(client, verb, '--as', names.reader)).toBe('yes');

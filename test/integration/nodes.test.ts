@@ -127,7 +127,7 @@ describe('filters of the node list', () => {
     expect(namesIn(await list(query({ uid: uid.slice(1) })))).toEqual([]);
   });
 
-  test('the node list is filtered by labels and fields as at kube-apiserver', async () => {
+  test('the node list contains the same nodes for label and field selectors as at kube-apiserver', async () => {
     for (const parameters of [
       { labelSelector: 'kubernetes.io/arch=amd64' },
       { labelSelector: 'kubernetes.io/hostname,!suite' },

@@ -460,7 +460,7 @@ describe('the front proxy', () => {
     });
   });
 
-  test('the front proxy is trusted for the same certificate chains as at kube-apiserver', async () => {
+  test('the front proxy is trusted with the same certificate chains by the server and by kube-apiserver', async () => {
     const { certificate: root, key } = proxyAuthority();
     const algorithm = { name: 'ECDSA', namedCurve: 'P-256' };
     const pkcs8 = createPrivateKey(key).export({ type: 'pkcs8', format: 'der' });

@@ -140,7 +140,7 @@ describe('a built-in resource', () => {
     expect(await list('nodes.v1.?limit=0')).toMatchObject({ kind: 'NodeList', apiVersion: 'v1' });
   });
 
-  test('a cluster-scoped built-in resource has no namespace', async () => {
+  test('a built-in resource is served only in its scope, which is the cluster or a namespace', async () => {
     expect((await send('namespaces/generic-1')).json).toMatchObject({
       kind: 'Namespace',
       metadata: { name: 'generic-1' },

@@ -72,7 +72,7 @@ export function faultsSuite(name: string, { section, start, countRequests }: Fac
   const open = (query: string): Promise<Message> => lab.open('http', `${path}?${query}`, as('alice'));
 
   describe('log records of more than a megabyte', () => {
-    test('log records of more than a megabyte are returned completely, and a page that cannot hold them all reports the problem', async () => {
+    test('log records of more than a megabyte are returned completely, and a page over 8 MiB is reported as partial', async () => {
       const few = (await get('namespaces=large&sort=asc&size=3')).json() as unknown as {
         query: { total: number; records: LogRecord[] };
       };
@@ -118,7 +118,7 @@ export function faultsSuite(name: string, { section, start, countRequests }: Fac
     (await readyz())[1].split('\n').find((line) => line.includes('logs'));
 
   describe('a suspended log store', () => {
-    test('a suspended log store causes a warning for authenticated callers until it is resumed, and the server stays ready', async () => {
+    test('a suspended log store causes a warning in /readyz?verbose until it is resumed, and the server stays ready', async () => {
       expect(await logsLine()).toBe('[+]logs ok');
       process.kill(store.pid, 'SIGSTOP');
       try {

@@ -270,7 +270,7 @@ export function storeSuite(name: string, { count, findsSigns, digits = 9, begin,
       expect(await result).toEqual(model.histogram(selection, interval));
     });
 
-    test.each(intervals)('the log store returns histogram buckets of $count $unit', async (interval) => {
+    test.each(intervals)('the log store returns a histogram with the interval $count$unit', async (interval) => {
       for (const partial of [{}, { start: edge, end: edge }, { namespaces: tenants(0, 900) }]) {
         const selection = selected(partial);
         const result = stand.store.histogram(selection, interval, signal);

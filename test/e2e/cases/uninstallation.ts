@@ -21,7 +21,7 @@ export const uninstallation = (before: readonly Item[]): Case => ({
       strictEqual(await found(cluster, `/api/v1/namespaces/${namespace}`), undefined);
     };
     return [
-      step('only the CRDs remain outside the namespace after helm uninstall', async () => {
+      step('only the CRDs and their APIService remain outside the namespace after helm uninstall', async () => {
         await uninstall();
         const kept = [
           '+ apiservices.apiregistration.k8s.io v1alpha2.iam.platform.io',
