@@ -162,7 +162,7 @@ describe.each(sizes)('with %d objects in each list', (size) => {
   });
 });
 
-test.each(protocols)('slow readers, and readers that close, receive intact data over %s', async (protocol) => {
+test.each(protocols)('clients that read slowly or disconnect receive intact data over %s', async (protocol) => {
   await lab.grow(Math.max(...sizes));
   const lists = [lab.gateway, lab.aggregated].flatMap((face) =>
     tableOf(face, 'pairs')

@@ -242,7 +242,7 @@ describe('an impersonation request', () => {
     },
   );
 
-  test('an impersonation request acts as a ServiceAccount if the caller has the right to impersonate it in its namespace', async () => {
+  test('an impersonation request for a ServiceAccount is allowed by the right to impersonate in its namespace', async () => {
     const robot = { 'impersonate-user': `system:serviceaccount:ci:${name}` };
     expect((await send(pods, { headers: { ...robot, 'impersonate-group': 'dev' } })).status).toBe(403);
     allowed.add(`serviceaccounts/ci/${name}-2`);
@@ -459,7 +459,7 @@ describe('a response of kube-apiserver', () => {
   });
 
   test.each(['Date', 'Location', 'ETag', 'Content-Type', 'Retry-After'])(
-    'a response of kube-apiserver with two %s headers has only the first over HTTP/2, which allows one',
+    'a response of kube-apiserver with two %s headers keeps only the first over HTTP/2',
     async (name) => {
       const twice = `${name}: a/b\r\n${name}: c/d\r\n`;
       kube.serve = (req) => {
@@ -545,7 +545,7 @@ describe('a connection to kube-apiserver', () => {
   });
 
   test.each(['POST', 'PUT', 'PATCH', 'DELETE'])(
-    'a %s on a connection to kube-apiserver that was closed while idle gets 502, since it may have been executed',
+    'a %s request on a connection to kube-apiserver that was closed while idle gets 502, since it may have been executed',
     async (method) => {
       onceEach();
       await send(pods);

@@ -203,7 +203,7 @@ test('a log store that is down causes a warning in /readyz and does not make the
   while (!(await verbose()).includes('[+]logs ok\n')) await pause();
 });
 
-test('the duration of requests to the log store is measured by operation and result', async () => {
+test('a metric reports the duration of requests to the log store by operation and result', async () => {
   await get('operation=statistics');
   const { text: metrics } = await lab.gateway('/metrics', as('alice'));
   expect(metrics).toContain('platform_apiserver_log_store_duration_seconds_count{operation="query",result="ok"}');

@@ -332,7 +332,7 @@ describe('every stream ends within 15 s', () => {
   });
 });
 
-test('a change of groups ends only streams that kube-apiserver authorized by groups', async () => {
+test("a change of the user's groups ends only the streams that the server reads from kube-apiserver", async () => {
   const { other, others } = split(isOfKubeApiserver);
   changeUser({ groups: ['readers', 'writers', `run-${run}`] });
   expect(await late(other)).toEqual([]);

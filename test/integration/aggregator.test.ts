@@ -58,8 +58,8 @@ describe('responses through the aggregator and directly', () => {
     ['an unknown path', `${apisPath}/nothing`, 'application/json'],
     ['an invalid selector', `${collection}?fieldSelector=nothing`, 'application/json'],
     ['an Accept header that cannot be satisfied', collection, 'application/x-nothing'],
-    ['the group', `/apis/${group}`, 'application/json'],
-    ['the resources', apisPath, 'application/json'],
+    ['the API group', `/apis/${group}`, 'application/json'],
+    ['the list of API resources', apisPath, 'application/json'],
   ])(
     'responses through the aggregator and directly have the same status, type and bytes for %s',
     async (_, path, accept) => {

@@ -355,7 +355,7 @@ describe.each([
     expect(sites.visits.map(({ href }) => href)).toEqual([`${origin}/`, `${origin}/frame`]);
   });
 
-  test('an attacker cannot read a page of the server, or inspect one that the attacker opens', async () => {
+  test('an attacker cannot read a page of the server, even in a window that the attacker opens', async () => {
     const page = await open();
     await page.goto(authorize(trusted));
     await logIn(page);

@@ -764,7 +764,7 @@ describe('the examples at /docs', () => {
     expect(await found(page)).toEqual([]);
   });
 
-  test('the examples at /docs are chosen by their titles, and fill in forms too', async () => {
+  test('the examples at /docs can be chosen by title, and also fill in forms', async () => {
     const schema = { type: 'object', properties: { grant_type: { type: 'string' }, username: { type: 'string' } } };
     const examples = {
       password: { summary: 'With a password', value: { grant_type: 'password', username: 'alice' } },
@@ -853,7 +853,7 @@ describe('the operations at /docs', () => {
     await expectHeading(page, 'Get an object of kind Node');
   });
 
-  test('going back to an operation visited at /docs before a login requires no other login', async () => {
+  test('going back in the browser history to before a login at /docs requires no second login', async () => {
     const page = await loggedIn('admin', '#listNodes');
     await goTo(page, 'getNode');
     await page.goBack();
@@ -947,7 +947,7 @@ describe('/docs at an address other than the issuer', () => {
   });
 });
 
-test('/docs without JavaScript links to the descriptions', async () => {
+test('/docs without JavaScript links to the OpenAPI descriptions', async () => {
   const page = await newPage({ javaScriptEnabled: false });
   await page.goto(`${issuer}/docs`);
   await page.getByText('This page needs JavaScript').waitFor();
@@ -959,7 +959,7 @@ test('/docs without JavaScript links to the descriptions', async () => {
 });
 
 describe('/docs with only the keyboard', () => {
-  test('an operation at /docs can be found and sent, and its response read, with only the keyboard', async () => {
+  test('users can find an operation at /docs, send the request and read the response with only the keyboard', async () => {
     const page = await openDocs();
     const { keyboard } = page;
     const tabTo = async (selector: string): Promise<void> => {
@@ -998,7 +998,7 @@ describe('/docs with only the keyboard', () => {
     await expectLoggedIn(page, surfer);
   });
 
-  test('the Tab key reaches every control of /docs, which shows its focus', async () => {
+  test('every control of /docs can be reached with the Tab key and shows the focus', async () => {
     const page = await openDocs('#postOauthRevoke');
     const count = await page
       .locator('a[href], button:not([disabled]), input:not([disabled]), select, textarea, summary, pre[tabindex]')

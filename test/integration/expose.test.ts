@@ -72,11 +72,14 @@ describe('the documented manifests', () => {
     expect(await send(block)).toMatchObject({ code: 0, stderr: '' });
   });
 
-  test.each(manifests)('kube-apiserver rejects the documented manifest %s with an unknown field', async (_, block) => {
-    const { spec, ...object } = parse(block) as KubeObject;
-    const unknown = stringify({ ...object, spec: { ...spec, unknown: true } });
-    expect(await send(unknown)).toMatchObject({ code: 1, stderr: expect.stringContaining('spec.unknown') });
-  });
+  test.each(manifests)(
+    'kube-apiserver rejects the documented manifest %s if an unknown field is added',
+    async (_, block) => {
+      const { spec, ...object } = parse(block) as KubeObject;
+      const unknown = stringify({ ...object, spec: { ...spec, unknown: true } });
+      expect(await send(unknown)).toMatchObject({ code: 1, stderr: expect.stringContaining('spec.unknown') });
+    },
+  );
 
   test('the documented manifests refer to the Service of the chart and to one of its ports', async () => {
     const service = (await render('{}')).find(({ kind }) => kind === 'Service') as Service;

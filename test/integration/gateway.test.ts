@@ -394,7 +394,7 @@ const review = (headers: Call['headers']): Promise<Received> =>
   );
 
 describe('a user with the right to impersonate', () => {
-  test('a user with the right to impersonate can act as the same users at the gateway as at kube-apiserver', async () => {
+  test('a user with the right to impersonate can act only as the users whom they are allowed to impersonate', async () => {
     await create('/apis/rbac.authorization.k8s.io/v1/clusterroles', {
       metadata: { name: 'may-be-heidi' },
       rules: [{ apiGroups: [''], resources: ['users'], verbs: ['impersonate'], resourceNames: ['heidi'] }],

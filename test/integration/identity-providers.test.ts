@@ -197,7 +197,7 @@ describe('LDAP with the mapping auto', () => {
     expect(responses.map(({ status }) => status)).toEqual([200, 200]);
   });
 
-  test('LDAP with the mapping auto updates the name and e-mail address at a login, but not those of other users', async () => {
+  test('LDAP with the mapping auto updates the displayName and e-mail address of a user at the next login', async () => {
     deleteLater('erin');
     await login('erin', undefined, right);
     await patch(userPath('erin'), { spec: { displayName: 'Somebody', email: null } });
@@ -249,7 +249,7 @@ describe('LDAP with the mapping auto', () => {
     expect((response.json as OAuthProblem).error_description).toContain("'system:'");
   });
 
-  test('LDAP with the mapping auto counts failed logins as for any user, whichever login name was used', async () => {
+  test('LDAP with the mapping auto limits failed logins, whatever the case of the letters in the login name', async () => {
     deleteLater('frank');
     const names = ['frank', 'FRANK', 'fRank', 'frAnk', 'fraNk'];
     for (const name of names) {

@@ -313,7 +313,7 @@ describe("the aggregator's certificate", () => {
     );
   });
 
-  test("the aggregator's certificate may be any certificate that the proxy CA signs for an allowed name", async () => {
+  test("any certificate that the proxy CA signs for an allowed name is accepted as the aggregator's certificate", async () => {
     const another = await proxyAuthority().issue({ commonName: 'front-proxy-client' });
     expect((await call(aggregatedNodes(), { certificate: another, headers: masters })).status).toBe(200);
   });
@@ -349,7 +349,7 @@ describe('a token outside the Authorization header', () => {
     }
   });
 
-  test('a token in the form of a request to the token endpoint gets 400', async () => {
+  test('a request to the token endpoint with an access_token in its form gets 400', async () => {
     remember(token);
     const response = await postForm({ ...passwordForm('alice'), access_token: token });
     expect({ status: response.status, ...(response.json as object) }).toMatchObject({

@@ -66,7 +66,7 @@ function expectOne(responses: readonly RawResponse[], code: number, reason: stri
 test.each([
   ['gateway', '/oauth/userinfo', 'Content-Length: x'],
   ['gateway over TLS', '/.well-known/openid-configuration?a', 'Transfer-Encoding: x'],
-])('invalid HTTP at the %s gets an error in the format of the path %s', async (name, path, header) => {
+])('invalid HTTP at the %s gets an error in the format that the path %s uses', async (name, path, header) => {
   const [response, ...more] = await send((listeners[name] as () => Listener)().url, get(path, header));
   expect(more).toEqual([]);
   expect([response?.status, JSON.parse(response?.body ?? '')]).toEqual([

@@ -302,8 +302,8 @@ function asServed(node: KubeObject, managedFields = false): object {
   };
 }
 
-describe('a node is the object of the core API', () => {
-  test('a node in the list is the object of the core API', async () => {
+describe('a node equals the object of the core API', () => {
+  test('a node in the list equals the object of the core API', async () => {
     // kwok and kube-controller-manager write to some nodes meanwhile.
     await eventually('both have the same nodes', async () => {
       const core = await nodes();
@@ -316,7 +316,7 @@ describe('a node is the object of the core API', () => {
   });
 
   test.each([true, false])(
-    'a node read by name with managedFields=%s is the object of the core API, on each replica and listener',
+    'a node read by name with managedFields=%s equals the object of the core API, on each replica and listener',
     async (managedFields) => {
       for (const base of [gateway(0), gateway(1), secureGateway(0), secureGateway(1)])
         await eventually('both have the same node', async () => {

@@ -31,7 +31,7 @@ const texts = (of: string): Map<string, string> =>
       .map((file) => [file, readFileSync(join(of, file), 'utf8')]),
   );
 
-test('the chart and the archive of descriptions contain the published descriptions', async () => {
+test('the chart and the archive of OpenAPI descriptions contain the published OpenAPI descriptions', async () => {
   expect(readdirSync(folder).toSorted()).toEqual(['SHA256SUMS', chart, descriptions].toSorted());
   for (const [archive, inside] of [
     [chart, 'platform-apiserver/api'],

@@ -161,7 +161,7 @@ describe('the session settings', () => {
     expect(await statusWith(alice.access_token, a)).toBe(403);
   });
 
-  test('only one of several simultaneous logins on both replicas keeps its session', async () => {
+  test('one of several simultaneous logins at both replicas keeps its session if only one session is allowed', async () => {
     await set((authentication) => {
       authentication['multipleLogin'] = false;
     });

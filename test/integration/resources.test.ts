@@ -450,7 +450,7 @@ describe('a custom resource', () => {
     for (const plural of ['widgets', 'gadgets']) await remove(`${definitions}/${plural}.${group}`);
   });
 
-  test('a custom resource is served soon after its CRD is created, until the CRD is changed or deleted', async () => {
+  test('a custom resource is served soon after its CRD is created or changed, and no longer after the CRD is deleted', async () => {
     const forbid = await allowCaching();
     try {
       expectStatus(await send('widgets'), 404, 'NotFound');

@@ -189,7 +189,7 @@ describe('adding a user to a group', () => {
 });
 
 // evidence: own-user-object-replicas
-test('users cannot edit their own User object', async () => {
+test('users cannot edit their own User object through kube-apiserver', async () => {
   await person('liam', { groups: ['liams'] });
   const can = await kubectl('auth', 'can-i', 'patch', 'users.iam.platform.io/liam', '--as', 'liam');
   expect(can.stdout.trim()).toBe('no');

@@ -47,7 +47,7 @@ storeSuite('loki', {
     }),
   more(stand: () => Stand) {
     describe('a Loki tenant', () => {
-      test('a Loki tenant with lower limits returns complete results', async () => {
+      test('a log query returns complete results for a Loki tenant with lower limits', async () => {
         await push(stand().url, small, { tenant: 'small' });
         const store = openLoki(stand().url, 'small');
         const model = new Model(small, { findsSigns: true });
@@ -81,7 +81,7 @@ storeSuite('loki', {
         await store.close();
       });
 
-      test('a log query reports missing records if more records have one time than Loki returns per query', async () => {
+      test('a log query reports missing records if more records have the same time than Loki returns per query', async () => {
         const records = Array.from({ length: 150 }, (_, index) => ({
           time: at(burst, index < 140 ? 7 : index),
           namespace: 'a',
@@ -100,7 +100,7 @@ storeSuite('loki', {
         await store.close();
       });
 
-      test('a Loki tenant without records returns empty results', async () => {
+      test('a log query returns empty results for a Loki tenant without records', async () => {
         const store = openLoki(stand().url, 'nobody');
         await expectSame(store, new Model([], { findsSigns: true }), everything);
         await store.close();
