@@ -216,7 +216,7 @@ const linesOf = (routes: readonly Route[], kind: Access['kind']): readonly strin
 
 const health = ['healthz', 'livez', 'readyz'].flatMap((path) => [`get /${path}`, `get /${path}/:check`]);
 
-test('only the listed routes of the gateway are anonymous or use OAuth client authentication', () => {
+test('only the listed routes of the gateway accept anonymous requests or use OAuth client authentication', () => {
   const routes = routesOf('https');
   expect(linesOf(routes, 'anonymous')).toEqual([
     'get /.well-known/oauth-authorization-server',
@@ -262,7 +262,7 @@ test('only the listed routes of the gateway are anonymous or use OAuth client au
   ]);
 });
 
-test('only the listed routes of the aggregated API server are anonymous', () => {
+test('only the listed routes of the aggregated API server accept anonymous requests', () => {
   const routes = routesOf('aggregated');
   expect(linesOf(routes, 'anonymous')).toEqual(['get /version']);
   expect(linesOf(routes, 'optional')).toEqual(health);

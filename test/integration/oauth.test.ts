@@ -125,7 +125,7 @@ describe('a client with a ServiceAccount', () => {
     await restore();
   });
 
-  test('a client with a ServiceAccount gets tokens with its own rights and with those of the ServiceAccount, on both replicas', async () => {
+  test('a client with a ServiceAccount can get a token with the rights of the client or of the ServiceAccount on both replicas', async () => {
     const own = await tokens({ grant_type: 'client_credentials', ...asClient }, a);
     const subject = await serviceAccountToken(name);
     const exchanged = await tokens(

@@ -60,7 +60,7 @@ storeSuite('loki', {
         await store.close();
       });
 
-      test('log lines of a Loki tenant that are JSON objects are returned as their text', async () => {
+      test('a log query returns the configured text field of Loki lines that are JSON objects', async () => {
         // Loki replaces invalid UTF-8 by blanks.
         const records = small
           .filter(({ namespace }) => ['special', 'edges', 'ns-1'].includes(namespace))
@@ -73,7 +73,7 @@ storeSuite('loki', {
         await store.close();
       });
 
-      test('log lines of a Loki tenant in another format than the configured one are returned unchanged', async () => {
+      test('a log query returns Loki lines unchanged if they do not have the configured format', async () => {
         const records = small.filter(({ namespace }) => namespace === 'ns-2');
         await push(stand().url, records, { tenant: 'plain' });
         const store = openLoki(stand().url, 'plain', { textField: 'log' });
