@@ -151,19 +151,22 @@ function isExpected(status: number, access: Access, caller: Caller, { isVerbose,
   return status === (isUser ? 403 : 401);
 }
 
-describe.each(listeners)('at %s', (listener) => {
-  test.each(callers)('each route returns the status that its access declares for a caller with %s', async (caller) => {
-    const routes = routesOf(listener);
-    expect(routes.length).toBeGreaterThan(10);
-    const unexpected: string[] = [];
-    for (const route of routes)
-      for (const request of requestsOf(route)) {
-        const status = await statusOf(listener, [route.method, request.path, bodyTypeOf(route)], caller);
-        if (!isExpected(status, route.access, caller, request))
-          unexpected.push(`${route.method} ${request.path}: ${status}`);
-      }
-    expect(unexpected).toEqual([]);
-  });
+describe.each(listeners)('at the %s listener', (listener) => {
+  test.each(callers)(
+    'each route returns the status that its access level requires for a caller with %s',
+    async (caller) => {
+      const routes = routesOf(listener);
+      expect(routes.length).toBeGreaterThan(10);
+      const unexpected: string[] = [];
+      for (const route of routes)
+        for (const request of requestsOf(route)) {
+          const status = await statusOf(listener, [route.method, request.path, bodyTypeOf(route)], caller);
+          if (!isExpected(status, route.access, caller, request))
+            unexpected.push(`${route.method} ${request.path}: ${status}`);
+        }
+      expect(unexpected).toEqual([]);
+    },
+  );
 
   test.each<[what: string, sent: Sent & { readonly type?: string }]>([
     ['timeout', { query: '?timeout=bad' }],
@@ -192,7 +195,7 @@ describe.each(listeners)('at %s', (listener) => {
     expect(await statusOf(listener, ['get', '/healthz'], 'no token', { query: '?timeout=bad' })).toBe(200);
   });
 
-  test('an unsupported method gets 405 only if the caller has the strictest access that a route of the path requires', async () => {
+  test('an unsupported method gets 405 only if the caller has access to the most restricted route of the path', async () => {
     const unexpected: string[] = [];
     for (const [path, routes] of Map.groupBy(routesOf(listener), (route) => route.path)) {
       const access = strictest(routes.map((route) => route.access));
@@ -213,7 +216,7 @@ const linesOf = (routes: readonly Route[], kind: Access['kind']): readonly strin
 
 const health = ['healthz', 'livez', 'readyz'].flatMap((path) => [`get /${path}`, `get /${path}/:check`]);
 
-test('the gateway serves only the expected routes without credentials or with client authentication', () => {
+test('only the listed routes of the gateway accept anonymous requests or use OAuth client authentication', () => {
   const routes = routesOf('https');
   expect(linesOf(routes, 'anonymous')).toEqual([
     'get /.well-known/oauth-authorization-server',
@@ -259,7 +262,7 @@ test('the gateway serves only the expected routes without credentials or with cl
   ]);
 });
 
-test('the aggregated API server serves only the expected routes without credentials', () => {
+test('only the listed routes of the aggregated API server accept anonymous requests', () => {
   const routes = routesOf('aggregated');
   expect(linesOf(routes, 'anonymous')).toEqual(['get /version']);
   expect(linesOf(routes, 'optional')).toEqual(health);
@@ -291,7 +294,7 @@ test.each<[Listener, string, number, number]>([
   ['aggregated', '/apis/nothing/v1/things', 401, 403],
   ['aggregated', '/api/v1/nodes', 401, 403],
 ])(
-  'the %s listener has no route for %s: anonymous requests get %d, users without rights get %d',
+  'at the %s listener, a request for the unrouted path %s gets %d without a token and %d without rights',
   async (listener, path, anonymous, user) => {
     const statuses = await Promise.all(
       (['no token', 'no rights'] as const).map((caller) => statusOf(listener, ['get', path], caller)),

@@ -51,7 +51,7 @@ async function aliceToken(): Promise<string> {
 }
 
 describe('the audit log', () => {
-  test('the audit log has an event with the user and the response for a read at the gateway', async () => {
+  test('the audit log records the user and the response of a read request at the gateway', async () => {
     const headers = { authorization: `Bearer ${await aliceToken()}`, 'user-agent': 'console/1' };
     const response = await lab.gateway(`${kapisNodes}/n1`, { headers });
     const [event, ...more] = await eventsOf(response.headers['audit-id']);
@@ -95,9 +95,9 @@ describe('the audit log', () => {
   });
 
   test.each([
-    ['secureGateway' as const, '/', 303],
-    ['gateway' as const, '/oauth/account', 307],
-  ])('the audit log has an event when the %s redirects a browser from %s', async (listener, url, code) => {
+    ['HTTPS', 'secureGateway' as const, '/', 303],
+    ['HTTP', 'gateway' as const, '/oauth/account', 307],
+  ])('the audit log has an event when the %s port redirects a browser', async (_, listener, url, code) => {
     const response = await lab[listener](url, { headers: { accept: 'text/html' } });
     const [event] = await eventsOf(response.headers['audit-id']);
     expect(event).toMatchObject({
@@ -108,7 +108,7 @@ describe('the audit log', () => {
     });
   });
 
-  test('the audit log has only the start of a long URL unless the caller is authenticated', async () => {
+  test('the audit log truncates long URLs of anonymous requests', async () => {
     const url = `${kapisNodes}?name=${'a'.repeat(40_000)}`;
     const uriFor = async (headers: Readonly<Record<string, string>>): Promise<string | undefined> => {
       const [event] = await eventsOf((await lab.gateway(url, { headers })).headers['audit-id']);
@@ -165,7 +165,7 @@ describe('the audit log of requests forwarded to kube-apiserver', () => {
     [kapisNodes, 'NodeList', 200],
     [`${kapisNodes}/none`, 'Status', 404],
   ])(
-    'the audit log of requests forwarded to kube-apiserver has the response object over HTTP/2: %s',
+    'the audit log of requests forwarded to kube-apiserver has the response object of a request over HTTP/2: %s',
     async (url, kind, status) => {
       kube.serve = (_, res) =>
         void res.writeHead(status, { 'content-type': 'application/json' }).end(`{"kind":"${kind}"}`);

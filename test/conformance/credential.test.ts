@@ -83,7 +83,7 @@ describe('the credential plugin', () => {
   });
 
   test.each(['', 'null', '[]', '5', '<html>'])(
-    'the credential plugin reads no fields from a body of %j, and reports an error status',
+    'the credential plugin treats the response body %j as empty, and reports an error status',
     async (text) => {
       replies = { '/x': (res) => void res.end(text) };
       expect(Object.keys((await post()) as object)).toEqual([]);
@@ -170,7 +170,7 @@ describe('the credential plugin', () => {
     expect(readdirSync(home)).toEqual(['ca.pem']);
   });
 
-  test('the credential plugin reports a broken cache and logs in again', async () => {
+  test('the credential plugin reports a corrupt cache file and logs in again', async () => {
     replies = {
       '/oauth/token': json(200, { access_token: 'a', refresh_token: 'b', expires_in: 3_600 }),
       [self]: json(200, { spec: {} }),

@@ -66,7 +66,7 @@ const filled = (path: string): string =>
     .replace('{resources}', 'namespaces')
     .replaceAll(/\{(\w+)\}/g, 'x');
 
-test('the descriptions list exactly the routes that are served', () => {
+test('the OpenAPI descriptions list exactly the routes of the server', () => {
   const [routes, { gateway }] = faces[0] as Parameters<typeof chain.createHttpHandler>;
   const served = routes.map(({ method, path }: Route) => `${method} ${path.replace(/[:*](\w+)/g, '{$1}')}`).toSorted();
   expect(served.length).toBeGreaterThan(50);
@@ -77,7 +77,7 @@ test('the descriptions list exactly the routes that are served', () => {
   expect(served.filter((line) => /^\w+ \/(api|apis|openapi|version)(\/|$)/.test(line))).toEqual([]);
 });
 
-test('each path supports exactly the methods that are described', async () => {
+test('each path supports exactly the methods in its OpenAPI description', async () => {
   const described = Object.entries(v3.paths).map(([path, item]) => [path, Object.keys(item)] as const);
   const responses = described.map(async ([path]) => {
     const { status, headers } = await lab.gateway(filled(path), { method: 'PROPFIND', headers: { authorization } });
@@ -107,7 +107,7 @@ test('the Swagger 2 and OpenAPI 3 descriptions agree on each operation', () => {
   expect(ids).toEqual([...new Set(ids)]);
 });
 
-test('every schema with fields has a name for client generators, except the schemas of page forms', () => {
+test('every object schema has a name for client generators, except the schemas of HTML forms', () => {
   const nameless: string[] = [];
   const visit = (value: unknown, at: string, isNamed = false): void => {
     if (typeof value !== 'object' || value === null) return;
@@ -124,7 +124,7 @@ test('every schema with fields has a name for client generators, except the sche
   expect(nameless).toEqual([]);
 });
 
-test('every variable of a path is described as a parameter', () => {
+test('every path variable has a parameter in the OpenAPI description', () => {
   for (const [, path, { parameters = [] }] of operationsOf(v3))
     expect([path, parameters.filter((one) => one.in === 'path').map(({ name }) => name)]).toEqual([
       path,
@@ -132,7 +132,7 @@ test('every variable of a path is described as a parameter', () => {
     ]);
 });
 
-test('only operations that can return 406 describe a 406 response', async () => {
+test('only operations that can return 406 have a 406 response in the OpenAPI description', async () => {
   const fetched = operationsOf(v3).map(async ([method, path, { requestBody }]) => {
     const [type] = Object.keys(requestBody?.content ?? {});
     const sent = type === undefined ? {} : { 'content-type': type, 'content-length': '2' };
@@ -219,7 +219,7 @@ async function knownParameters(
   return found;
 }
 
-describe('the described parameters', () => {
+describe('the server accepts exactly the described parameters', () => {
   /** Operations that take no query or ignore unknown parameters. */
   const indifferent =
     /^(?:get \/(?:kapis(?:\/[\w.]+){0,2}|swagger\/[\w.-]+|docs(?:\/.+)?|metrics|(?:livez|readyz|healthz)(?:\/\{check\})?)$|\w+ \/(?:oauth|\.well-known)\/)/;

@@ -92,7 +92,7 @@ test('/docs preloads every module that another module imports', async () => {
   }
 });
 
-test('assets of /docs are cached forever under paths that change with their content', async () => {
+test('assets of /docs can be cached forever, since their paths change with their content', async () => {
   for (const path of await assetsOf()) {
     const { status, headers } = await lab.gateway(path);
     expect(status).toBe(200);
@@ -163,7 +163,7 @@ test.each([
   '/docs/assets/%2e%2e/%2e%2e/routes.js',
   '/docs/other',
   '/docs/callback/x',
-])('%s is not an asset of /docs', async (path) => {
+])('a request for %s returns an error in JSON, since the path is not an asset of /docs', async (path) => {
   const { status, headers } = await lab.gateway(path);
   // Unknown paths require authentication, as everywhere.
   expect([400, 401, 404]).toContain(status);

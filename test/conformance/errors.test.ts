@@ -93,7 +93,7 @@ function expectUnauthorized(response: AppResponse, message: string, challenge: s
 
 describe('a 401 error', () => {
   test.each([nodes, '/metrics', '/nowhere'])(
-    'the 401 error without credentials explains how to send and get a token: %s',
+    'the 401 error for a request without credentials explains how to send and get a token: %s',
     async (path) => {
       expectUnauthorized(await lab.gateway(path), `the request has no credentials: ${usage}`, noError);
     },
@@ -207,7 +207,7 @@ describe('an error in YAML', () => {
     expect([status, headers['content-type'], text]).toEqual([401, yaml, '']);
   });
 
-  test('OAuth returns errors as JSON even if the request prefers YAML', async () => {
+  test('the OAuth endpoints return errors as JSON even if the request prefers YAML', async () => {
     const response = await lab.gateway('/oauth/token', { method: 'POST', headers: { accept: yaml } });
     expect(response.headers['content-type']).toBe('application/json');
     expect(response.json()).toMatchObject({ error: 'invalid_request' });
@@ -234,7 +234,7 @@ describe('plain HTTP', () => {
   );
 
   test.each(['authorize', 'login', 'device', 'account', 'logout', 'callback/sso'])(
-    'a plain HTTP request for the page %s gets 404, whatever the method and the body',
+    'a plain HTTP request for the page /oauth/%s returns neither a form nor a cookie',
     async (page) => {
       const form = { 'content-type': 'application/x-www-form-urlencoded' };
       const responses = [
@@ -335,6 +335,8 @@ describe('a path or method that is not served', () => {
     expect(response.text).not.toContain(' to /');
   });
 
+  const notFound = 'the server could not find the requested resource';
+
   test.each([
     ['/kapis/iam.platform.io/v1alpha2/user', '; did you mean /kapis/iam.platform.io/v1alpha2/users?'],
     ['/kapis/iam.platform.io/v1alpha1/users/bob', '; did you mean /kapis/iam.platform.io/v1alpha2/users/bob?'],
@@ -348,17 +350,17 @@ describe('a path or method that is not served', () => {
     ['/kapis//nodes', '; the path has an empty segment'],
     [`${resources}/namespaces/shop/status`, '; subresources are served only at /api and /apis'],
     [`${resources}/watch/pods`, '; use watch=true, not /watch/'],
-    ['/nowhere', ''],
   ])('the 404 error for %s ends with the hint %j', async (path, hint) => {
     const response = await call('GET', path);
-    expect(response.json()).toMatchObject({
-      reason: 'NotFound',
-      code: 404,
-      message: `the server could not find the requested resource${hint}`,
-    });
+    expect(response.json()).toMatchObject({ reason: 'NotFound', code: 404, message: `${notFound}${hint}` });
   });
 
-  test('the error for a path or method that is not served names no path and no method to anonymous callers', async () => {
+  test('the 404 error for a path that resembles no other has no hint', async () => {
+    const response = await call('GET', '/nowhere');
+    expect(response.json()).toMatchObject({ reason: 'NotFound', code: 404, message: notFound });
+  });
+
+  test('the error for a path or method that is not served suggests no path or method to anonymous callers', async () => {
     for (const [method, path] of [
       ['GET', '/kapis/iam.platform.io/v1alpha2/user'],
       ['POST', `${resources}/nodes`],
@@ -436,7 +438,7 @@ describe('a Warning header', () => {
     expect(await warningsFor(`${users}/bob?fields=spec.emial`)).toEqual([403, undefined]);
   });
 
-  test('a Warning header is limited in number and length', async () => {
+  test('a Warning header has a maximum length and contains at most 8 warnings', async () => {
     lab.cluster.respond('/apis/authorization.k8s.io/v1/subjectaccessreviews', () => ({ status: { allowed: true } }));
     const paths = Array.from({ length: 60 }, (_, at) => `x${at}${'y'.repeat(400)}`);
     const [status, warning = ''] = await warningsFor(`${nodes}?fields=${paths.slice(0, 15).join(',')}`);

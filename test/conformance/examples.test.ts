@@ -3,11 +3,11 @@ import { readFileSync } from 'node:fs';
 import { readExamples } from '../../src/docs/openapi/examples.ts';
 import { runExamples } from '../labs/conformance/examples.ts';
 
-test('the examples in the descriptions equal the responses of the server (make update records them)', async () => {
+test('the examples in the OpenAPI descriptions equal the responses of the server (make update records them)', async () => {
   expect(await runExamples()).toEqual(readExamples());
 });
 
-test('each operation of the description has an example', () => {
+test('each operation of the OpenAPI description has an example', () => {
   const { paths } = JSON.parse(readFileSync(new URL('../../api/platform.v3.json', import.meta.url), 'utf8')) as {
     paths: Record<string, Record<string, { operationId: string }>>;
   };

@@ -118,7 +118,7 @@ describe.each(sizes)('with %d objects in each list', (size) => {
     return faults;
   }
 
-  describe.each(['gateway', 'aggregated'] as const)('of the %s listener', (name) => {
+  describe.each(['gateway', 'aggregated'] as const)('at the %s listener', (name) => {
     const seen = new Map<string, string>();
 
     test.each(protocols)('each response to GET and HEAD over %s is framed as its headers declare', async (protocol) => {
@@ -141,7 +141,7 @@ describe.each(sizes)('with %d objects in each list', (size) => {
     });
   });
 
-  test('each watch returns all objects and ends', async () => {
+  test('each watch returns all objects and completes', async () => {
     // Watches of many objects take seconds each.
     const protocolsOfWatches = size > maxObjectsOfLanes ? protocols.slice(-1) : protocols.slice(1);
     const watches = [lab.gateway, lab.aggregated].flatMap((face) =>
@@ -162,7 +162,7 @@ describe.each(sizes)('with %d objects in each list', (size) => {
   });
 });
 
-test.each(protocols)('slow readers, and readers that close, receive intact data over %s', async (protocol) => {
+test.each(protocols)('clients that read slowly or disconnect receive intact data over %s', async (protocol) => {
   await lab.grow(Math.max(...sizes));
   const lists = [lab.gateway, lab.aggregated].flatMap((face) =>
     tableOf(face, 'pairs')

@@ -7,7 +7,7 @@ import { login, startLab } from '../labs/conformance/lab.ts';
 
 const pod = '/api/v1/namespaces/default/pods/p';
 
-test('a stopping server completes watches and aborts other streams, at the client and at kube-apiserver', async () => {
+test('a server that stops completes watches and aborts other streams, both to clients and to kube-apiserver', async () => {
   const kube = new FakeKubeApiserver();
   kube.serve = (_, res) => void res.write('{}\n');
   kube.grant = (_, socket) => {

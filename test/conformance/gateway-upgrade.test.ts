@@ -103,7 +103,7 @@ test('bytes that the client sends before the response to an upgrade are forwarde
   socket.destroy();
 });
 
-test('a large response that replaces an upgrade arrives completely', async () => {
+test('a large response that kube-apiserver sends instead of an upgrade arrives completely', async () => {
   const much = 'x'.repeat(20_000_000);
   kube.grant = (_, socket) => void socket.end(`HTTP/1.1 200 OK\r\nContent-Length: ${much.length}\r\n\r\n${much}`);
   const { received, closed } = talk(spdy());
@@ -133,7 +133,7 @@ describe('an upgrade that kube-apiserver refuses', () => {
     [400, ''],
     [302, ''],
   ])(
-    'an upgrade that kube-apiserver refuses with %d is the last response on both connections (CVE-2018-1002105)',
+    'an upgrade that kube-apiserver refuses with %d closes both connections after the response (CVE-2018-1002105)',
     async (status, body) => {
       kube.grant = (_, socket) => {
         socket.resume().once('end', () => socket.end());
@@ -153,7 +153,7 @@ describe('an upgrade that kube-apiserver refuses', () => {
     },
   );
 
-  test('a refused upgrade with a malformed reason phrase gets the standard one and leaves no connection open', async () => {
+  test('an upgrade that kube-apiserver refuses with a malformed reason phrase leaves no connection open', async () => {
     kube.grant = (_, socket) => {
       socket.resume().once('end', () => socket.end());
       socket.write('HTTP/1.1 403 N\x01o\r\nContent-Length: 0\r\n\r\n', 'latin1');
@@ -177,13 +177,16 @@ describe('an upgrade that kube-apiserver refuses', () => {
   test.each([
     ['POST', 502],
     ['GET', 503],
-  ])('an upgrade requested with %s gets %d if kube-apiserver closes the connection', async (method, status) => {
-    kube.grant = (_, socket) => void socket.destroy();
-    const { received, closed } = talk(spdy().replace('POST', method));
-    await closed;
-    expect(received()).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
-    expect(received().includes('\r\nRetry-After: ')).toBe(status === 503);
-  });
+  ])(
+    'an upgrade request with the method %s gets %d if kube-apiserver closes the connection',
+    async (method, status) => {
+      kube.grant = (_, socket) => void socket.destroy();
+      const { received, closed } = talk(spdy().replace('POST', method));
+      await closed;
+      expect(received()).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
+      expect(received().includes('\r\nRetry-After: ')).toBe(status === 503);
+    },
+  );
 });
 
 describe('an upgrade request', () => {
@@ -274,7 +277,7 @@ describe('an upgraded connection', () => {
     ['disconnects', (socket) => void socket.destroy()],
     ['resets the connection', (socket) => void socket.resetAndDestroy()],
     ['closes its side', (socket) => void socket.end()],
-  ])('an upgrade request ends when the client %s before a response', async (_, leave) => {
+  ])('an upgrade request is aborted at kube-apiserver when the client %s before the response', async (_, leave) => {
     kube.grant = (_req, socket) => void socket.resume().once('end', () => socket.end());
     const { socket, closed } = talk(spdy());
     while (kube.seen.length === 0) await sleep(5);
@@ -284,7 +287,7 @@ describe('an upgraded connection', () => {
     expect(kube.taken()).toHaveLength(1);
   });
 
-  test('an upgrade request gets 503 when the session is revoked before a response', async () => {
+  test('an upgrade request gets 503 when the session is revoked before the response', async () => {
     kube.grant = (_req, socket) => void socket.resume().once('end', () => socket.end());
     const { received, closed } = talk(spdy().replace('POST', 'GET'));
     while (kube.seen.length === 0) await sleep(5);

@@ -211,7 +211,7 @@ describe('an impersonation request', () => {
     expect(seen.get('authorization')).toEqual([ownToken]);
   });
 
-  test('an impersonation request forwards exactly the authorized extra keys', async () => {
+  test('an impersonation request is forwarded with exactly the authorized extra keys', async () => {
     const extra = 'authentication.k8s.io/userextras';
     allowed.add(`users/${name}`);
     for (const one of ['SCOPES/all', '__proto__/x', 'a/1', 'a/2']) allowed.add(`${extra}/${one}`);
@@ -242,7 +242,7 @@ describe('an impersonation request', () => {
     },
   );
 
-  test('an impersonation request acts as a ServiceAccount if the caller has the right to impersonate it in its namespace', async () => {
+  test('an impersonation request for a ServiceAccount is allowed by the right to impersonate in its namespace', async () => {
     const robot = { 'impersonate-user': `system:serviceaccount:ci:${name}` };
     expect((await send(pods, { headers: { ...robot, 'impersonate-group': 'dev' } })).status).toBe(403);
     allowed.add(`serviceaccounts/ci/${name}-2`);
@@ -459,7 +459,7 @@ describe('a response of kube-apiserver', () => {
   });
 
   test.each(['Date', 'Location', 'ETag', 'Content-Type', 'Retry-After'])(
-    'a response of kube-apiserver with two %s headers has only the first over HTTP/2, which allows one',
+    'a response of kube-apiserver with two %s headers keeps only the first over HTTP/2',
     async (name) => {
       const twice = `${name}: a/b\r\n${name}: c/d\r\n`;
       kube.serve = (req) => {
@@ -545,7 +545,7 @@ describe('a connection to kube-apiserver', () => {
   });
 
   test.each(['POST', 'PUT', 'PATCH', 'DELETE'])(
-    'a %s on a connection to kube-apiserver that was closed while idle gets 502, since it may have been executed',
+    'a %s request on a connection to kube-apiserver that was closed while idle gets 502, since it may have been executed',
     async (method) => {
       onceEach();
       await send(pods);
@@ -555,9 +555,9 @@ describe('a connection to kube-apiserver', () => {
   );
 
   test.each([
-    ['sent at once', 0],
-    ['sent later', 5],
-  ])('a connection to kube-apiserver that sends extra bytes after a response is not reused: %s', async (_, delay) => {
+    ['together with', 0],
+    ['5 ms after', 5],
+  ])('a connection to kube-apiserver that delivers extra bytes %s a response is not reused', async (_, delay) => {
     const forged = 'HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nforged';
     const connections = new Set<net.Socket>();
     kube.serve = ({ socket }) => {
@@ -745,9 +745,9 @@ describe('a request body', () => {
   });
 
   test.each([
-    ['with a length', 'Content-Length: 1000\r\n\r\n{"half": '],
+    ['with Content-Length', 'Content-Length: 1000\r\n\r\n{"half": '],
     ['in chunks', 'Transfer-Encoding: chunked\r\n\r\n9\r\n{"half": \r\n'],
-  ])('a request body %s that the client aborts is aborted at kube-apiserver too', async (_, rest) => {
+  ])('a request body %s is aborted at kube-apiserver when the client aborts it', async (_, rest) => {
     kube.serve = (req, res) => void req.resume().once('end', () => res.end());
     const socket = net.connect(lab.ports.http, '127.0.0.1');
     socket.write(head(rest));
@@ -758,11 +758,11 @@ describe('a request body', () => {
   });
 
   test.each<[string, (stream: ClientHttp2Stream) => void]>([
-    ['together with its end', (stream) => stream.end('a body')],
-    ['followed by its end', (stream) => stream.write('a body', () => stream.end())],
-    ['followed later by its end', (stream) => stream.write('a body', () => setTimeout(() => stream.end(), 2))],
+    ['with the data', (stream) => stream.end('a body')],
+    ['right after the data', (stream) => stream.write('a body', () => stream.end())],
+    ['2 ms after the data', (stream) => stream.write('a body', () => setTimeout(() => stream.end(), 2))],
   ])(
-    'a request body that arrives over HTTP/2 %s is forwarded completely for 80 concurrent requests',
+    'a request body over HTTP/2 that ends %s is forwarded completely for 80 concurrent requests',
     async (_, sendBody) => {
       kube.serve = (req, res) => void req.resume().once('end', () => res.end('done'));
       const session = http2.connect(`https://127.0.0.1:${lab.ports.https}`, { rejectUnauthorized: false });
@@ -780,7 +780,7 @@ describe('a request body', () => {
     },
   );
 
-  test('a request body that the client aborts over HTTP/2 is aborted at kube-apiserver too', async () => {
+  test('a request body over HTTP/2 is aborted at kube-apiserver when the client aborts it', async () => {
     kube.serve = (req, res) => void req.resume().once('end', () => res.end());
     const session = http2.connect(`https://127.0.0.1:${lab.ports.https}`, { rejectUnauthorized: false });
     const stream = session.request({ ':path': pods, ':method': 'POST', ...bearer });
@@ -794,14 +794,14 @@ describe('a request body', () => {
     session.destroy();
   });
 
-  test('a request whose body kube-apiserver refuses to read still gets the response of kube-apiserver', async () => {
+  test('a request body that kube-apiserver does not read does not prevent the response of kube-apiserver', async () => {
     const refusal = 'HTTP/1.1 413 Too Large\r\nContent-Length: 9\r\nConnection: close\r\n\r\ntoo large';
     kube.serve = ({ socket }) => void socket.end(refusal);
     const response = await send(pods, { method: 'POST', body: Buffer.alloc(4 * 1024 * 1024) });
     expect(response).toMatchObject({ status: 413, text: 'too large' });
   });
 
-  test('a request whose body kube-apiserver refuses to read does not break the next request', async () => {
+  test('a request body that kube-apiserver does not read does not affect the next request', async () => {
     const refusal = 'HTTP/1.1 413 Too Large\r\nContent-Length: 9\r\nConnection: close\r\n\r\ntoo large';
     kube.serve = (req, res) => (req.method === 'POST' ? void req.socket.end(refusal) : void res.end('next'));
     const length = 4 * 1024 * 1024;

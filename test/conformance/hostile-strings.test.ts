@@ -264,7 +264,7 @@ const keptStrings: readonly KeptString[] = [
 ];
 
 // evidence: hostile-strings
-test('the memory of the server is bounded when callers send distinct long strings', async () => {
+test('the memory use of the server stays bounded when callers send many distinct long strings', async () => {
   const targets: Record<KeptString['to'], Target> = {
     http: { port: ports.http },
     https: { port: ports.https, secure: {} },

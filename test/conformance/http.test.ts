@@ -23,7 +23,7 @@ test.each(['/livez', '/kapis/version', '/nowhere', '/oauth/token', nodes])(
 );
 
 test.each(['get', 'post', 'Put', 'constructor', 'toString', '__proto__', 'FOO'])(
-  'HTTP/2 rejects the method "%s", as HTTP/1.1 does',
+  'the server rejects the method "%s" over HTTP/2, as over HTTP/1.1',
   async (method) => {
     const [headers, body] = await lab.http2(nodes, method);
     expect(headers[':status']).toBe(400);
@@ -43,7 +43,7 @@ test('an unsupported method gets 405 for callers who are allowed to read the pat
   }
 });
 
-test('a request for the kubeconfig gets 404 without gateway.externalURL', async () => {
+test('a request for the kubeconfig gets 404 if gateway.externalURL is not configured', async () => {
   const token = String((await lab.token(login)).json()['access_token']);
   const headers = { authorization: `Bearer ${token}` };
   const response = await lab.gateway('/kapis/config.platform.io/v1alpha2/kubeconfig', { headers });

@@ -117,7 +117,7 @@ test('discovery lists every resource of iam.platform.io with its verbs', async (
 });
 
 describe('users', () => {
-  test('a list of users contains those of the configuration object and is filtered, sorted and paged', async () => {
+  test('users from the configuration object are listed, and the list can be filtered, sorted and paged', async () => {
     const response = await call('alice', 'GET', 'users?names=alice,bob&sortBy=name&ascending=true');
     expectResponse(response, 200);
     expect(response.json()).toMatchObject({
@@ -139,7 +139,7 @@ describe('users', () => {
     expect([page.json()['totalItems'], nameOf(item(page))]).toEqual([2, 'alice']);
   });
 
-  test.each(['users/bob', 'users/~'])('users read their own object at %s', async (path) => {
+  test.each(['users/bob', 'users/~'])('users can read their own object at %s', async (path) => {
     const response = await call('bob', 'GET', path);
     expectResponse(response, 200);
     expect(response.json()).toMatchObject({
@@ -170,7 +170,7 @@ describe('users', () => {
     expectStatus(await call('alice', 'GET', `users/${name}`), 404, 'NotFound');
   });
 
-  test('users change only their own displayName, with PUT and with PATCH', async () => {
+  test('users can change only the displayName of their own object, with PUT and with PATCH', async () => {
     const name = await createUser();
     const patch = { spec: { displayName: 'One' } };
     expect((await call(name, 'PATCH', 'users/~', patch, type(merge))).json()).toMatchObject(patch);
@@ -206,7 +206,7 @@ describe('users', () => {
 describe('a password', () => {
   const next = 'a tenth life, at least';
 
-  test('a password is changed by its user with the current password, and all sessions are revoked', async () => {
+  test('a password change by the user, who sends the current password, revokes all sessions', async () => {
     const name = await createUser();
     expectSuccess(await call(name, 'PUT', 'users/~/password', { password: next, currentPassword: password }));
     expectStatus(await call(name, 'GET', 'whoami'), 401, 'Unauthorized');
@@ -214,7 +214,7 @@ describe('a password', () => {
     expectSuccess(await call(name, 'PUT', `users/${name}/password`, { password, currentPassword: next }));
   });
 
-  test('a password is set by users with the required right, and all sessions are revoked', async () => {
+  test('a password change by another user with the required right revokes all sessions', async () => {
     const name = await createUser();
     expectSuccess(await call('alice', 'PUT', `users/${name}/password`, { password: next }));
     expectStatus(await call(name, 'GET', 'whoami'), 401, 'Unauthorized');
@@ -225,14 +225,14 @@ describe('a password', () => {
     ['no body', undefined, 400, 'BadRequest'],
     ['invalid JSON', '{', 400, 'BadRequest'],
     ['no password', {}, 400, 'BadRequest'],
-    ['a number', { password: 1, currentPassword: password }, 400, 'BadRequest'],
+    ['a password that is a number', { password: 1, currentPassword: password }, 400, 'BadRequest'],
     ['an unknown field', { password: next, currentPassword: password, username: 'alice' }, 400, 'BadRequest'],
-    ['a list', [], 400, 'BadRequest'],
+    ['a list as its body', [], 400, 'BadRequest'],
     ['no current password', { password: next }, 422, 'Invalid'],
     ['a short password', { password: 'short', currentPassword: password }, 422, 'Invalid'],
     ['a long password', { password: 'x'.repeat(1_025), currentPassword: password }, 422, 'Invalid'],
     ['a common password', { password: 'password1', currentPassword: password }, 422, 'Invalid'],
-    ['the current password again', { password, currentPassword: password }, 422, 'Invalid'],
+    ['the current password as the new one', { password, currentPassword: password }, 422, 'Invalid'],
     ['a wrong current password', { password: next, currentPassword: 'wrong' }, 422, 'Invalid'],
   ])('a password change with %s is rejected', async (_, body, code, reason) => {
     const response = await call('bob', 'PUT', 'users/~/password', body);
@@ -244,7 +244,7 @@ describe('a password', () => {
     ['password', { password: 'short', currentPassword: password }],
     ['currentPassword', { password: next }],
     ['currentPassword', { password: next, currentPassword: 'wrong' }],
-  ])('a rejected password change names the invalid field %s', async (field, body) => {
+  ])('a rejected password change names the invalid field "%s"', async (field, body) => {
     const response = await call('bob', 'PUT', 'users/~/password', body);
     expect(response.json()['details']).toEqual({
       name: 'bob',
@@ -266,7 +266,7 @@ describe('a password', () => {
     expectSuccess(await guess(password));
   });
 
-  test('a password from the configuration object cannot be changed or unlocked over the API: the request gets 403', async () => {
+  test('a password from the configuration object cannot be changed over the API, nor its user unlocked: the request gets 403', async () => {
     const body = { password: next, currentPassword: login.password };
     expectStatus(await call('alice', 'PUT', 'users/~/password', body), 403, 'Forbidden');
     expectStatus(await call('alice', 'POST', 'users/alice/unlock'), 403, 'Forbidden');
@@ -411,7 +411,7 @@ describe('the account service', () => {
   });
 
   test.each(paths)(
-    'the account service returns 405 for other methods at %s and lists the allowed methods: %j',
+    'the account service returns 405 for unsupported methods at %s and lists the allowed methods: %j',
     async (path, methods) => {
       for (const method of ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'].filter((one) => !methods.includes(one))) {
         const response = await call('alice', method, path);
@@ -476,24 +476,27 @@ describe('the account service', () => {
     ['PUT', 'users/bob'],
     ['PATCH', 'users/bob'],
     ['PUT', 'users/bob/password'],
-  ])('the account service rejects a body that is not JSON with 400, 413 or 415: %s %s', async (method, path) => {
-    const json = type(method === 'PATCH' ? merge : 'application/json');
-    expectStatus(await call('alice', method, path, '{', json), 400, 'BadRequest');
-    expectStatus(await call('alice', method, path, `"${'x'.repeat(1_048_576)}"`, json), 413, 'RequestEntityTooLarge');
-    const others = path.endsWith('password') ? ['application/yaml'] : ['text/yaml', 'application/x-yaml'];
-    for (const wrong of ['text/plain', 'application/x-www-form-urlencoded', ...others]) {
-      const response = await call('alice', method, path, 'a: b', type(wrong));
-      expectStatus(response, 415, 'UnsupportedMediaType');
-      expect(response.text).toContain(json['content-type']);
-      expect(response.text.includes('application/yaml')).toBe(!path.endsWith('password'));
-    }
-    const send = (headers: Record<string, string>) => call('alice', method, path, '{}', { ...json, ...headers });
-    const compressed = await send({ 'content-encoding': 'gzip' });
-    expectStatus(compressed, 415, 'UnsupportedMediaType');
-    expect(compressed.json()['message']).toBe('the body must not be compressed');
-    for (const charset of ['utf-16', 'latin1', '"iso-8859-1"', 'utf-80'])
-      expectStatus(await send(type(`${json['content-type']}; charset=${charset}`)), 415, 'UnsupportedMediaType');
-  });
+  ])(
+    'the account service rejects malformed, oversized and non-JSON bodies with 400, 413 or 415: %s %s',
+    async (method, path) => {
+      const json = type(method === 'PATCH' ? merge : 'application/json');
+      expectStatus(await call('alice', method, path, '{', json), 400, 'BadRequest');
+      expectStatus(await call('alice', method, path, `"${'x'.repeat(1_048_576)}"`, json), 413, 'RequestEntityTooLarge');
+      const others = path.endsWith('password') ? ['application/yaml'] : ['text/yaml', 'application/x-yaml'];
+      for (const wrong of ['text/plain', 'application/x-www-form-urlencoded', ...others]) {
+        const response = await call('alice', method, path, 'a: b', type(wrong));
+        expectStatus(response, 415, 'UnsupportedMediaType');
+        expect(response.text).toContain(json['content-type']);
+        expect(response.text.includes('application/yaml')).toBe(!path.endsWith('password'));
+      }
+      const send = (headers: Record<string, string>) => call('alice', method, path, '{}', { ...json, ...headers });
+      const compressed = await send({ 'content-encoding': 'gzip' });
+      expectStatus(compressed, 415, 'UnsupportedMediaType');
+      expect(compressed.json()['message']).toBe('the body must not be compressed');
+      for (const charset of ['utf-16', 'latin1', '"iso-8859-1"', 'utf-80'])
+        expectStatus(await send(type(`${json['content-type']}; charset=${charset}`)), 415, 'UnsupportedMediaType');
+    },
+  );
 });
 
 const userInYAML = (name: string, displayName: string): string =>
@@ -565,7 +568,7 @@ describe('a user in YAML', () => {
 const bodyOf = (path: string): unknown =>
   path.endsWith('password') ? { password } : path.split('/').length < 3 ? { metadata: { name: 'bob' } } : undefined;
 
-test.each(reads)('HEAD returns the headers of GET without the body: %s', async (path) => {
+test.each(reads)('the account service returns the headers of GET without a body for HEAD %s', async (path) => {
   const [get, head] = [await call('alice', 'GET', path), await call('alice', 'HEAD', path)];
   expect([head.status, head.text, head.headers['content-length']]).toEqual([200, '', get.headers['content-length']]);
 });

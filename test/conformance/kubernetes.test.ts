@@ -111,7 +111,7 @@ test('HEAD returns the headers of GET without the body', async () => {
   expect([head.status, head.text, head.headers['content-length']]).toEqual([200, '', get.headers['content-length']]);
 });
 
-test('the chunks of a list together contain the whole list', async () => {
+test('the pages of a list together contain all objects', async () => {
   const names: string[] = [];
   let next: string | undefined = '';
   while (next !== undefined) {

@@ -47,7 +47,7 @@ const search = async (): Promise<number> => {
 };
 
 describe('the LDAP client', () => {
-  test('the LDAP client reads as many entries as a login can need', async () => {
+  test('the LDAP client accepts a search response with as many entries as a login can require', async () => {
     const dn = `cn=${'a'.repeat(4_000)}`;
     response = (socket, requestId) => {
       if (requestId === 1) socket.write(bound);
@@ -72,7 +72,7 @@ describe('the LDAP client', () => {
     ['entries', entry(3, '')],
     ['unsolicited responses', done(0, 0x78)],
     ['responses to unknown requests', done(9, 0x65)],
-  ])('the LDAP client stops reading at %s', async (_, message) => {
+  ])('the LDAP client stops reading an endless sequence of %s', async (_, message) => {
     const chunk = Buffer.concat(Array.from({ length: 20_000 }, () => message));
     response = (socket, requestId) => {
       if (requestId === 1) socket.write(bound);

@@ -37,14 +37,14 @@ const found = '/docs';
 /** The fake cluster has no kube-apiserver that responds. */
 const failed = '/api/v1/namespaces';
 
-test('requestSampling: 0 logs only failed requests until the setting is changed back', async () => {
+test('with requestSampling: 0, the server logs only failed requests until the setting is changed back', async () => {
   await configure({ requestSampling: 0 });
   expect(await levelsOf(found, failed, found)).toEqual(['warn']);
   await configure({});
   expect(await levelsOf(found, failed)).toEqual(['info', 'warn']);
 });
 
-test('requestSampling: 0.5 logs a part of the requests', async () => {
+test('with requestSampling: 0.5, the server logs some of the successful requests', async () => {
   await configure({ requestSampling: 0.5 });
   // The probability of fewer than 10 or more than 90 of 100 lines is below 1e-16.
   const kept = (await levelsOf(...Array.from({ length: 100 }, () => found))).length;
@@ -52,7 +52,7 @@ test('requestSampling: 0.5 logs a part of the requests', async () => {
   expect(kept).toBeLessThan(91);
 });
 
-test('level: error logs only errors until the setting is changed back', async () => {
+test('with level: error, the server logs only errors until the setting is changed back', async () => {
   await configure({ level: 'error' });
   expect(await levelsOf(found, failed)).toEqual([]);
   await configure({ level: 'warn' });

@@ -297,7 +297,7 @@ describe.each(cases)('%s', (_name, kind, send) => {
     await gone();
   });
 
-  test('a log query succeeds after a failed one', async () => {
+  test('a log query succeeds after a failed log query', async () => {
     const store = open(kind);
     response = (_req, res) => void res.writeHead(500).end();
     await failure(send(store));
@@ -408,7 +408,7 @@ describe.each(kinds.map((kind) => [kind.name, kind] as const))('%s', (_name, kin
     expect([error.code, error.message]).toEqual([503, expect.stringMatching(/credentials/)]);
   });
 
-  test('a log store is trusted only through its configured CA', async () => {
+  test('a log store is trusted only with a certificate of the configured CA', async () => {
     const authority = await createAuthority('stores');
     const { certificate: cert, key } = await authority.issue({ commonName: 'store', server: ['127.0.0.1'] });
     const secure = createSecureServer({ cert, key }, kind.empty);
@@ -425,7 +425,7 @@ describe.each(kinds.map((kind) => [kind.name, kind] as const))('%s', (_name, kin
 });
 
 test.each(operations)(
-  'a search server is not ready if its response reports missing shards but no failures: %s',
+  'a request to a search server fails with 503 if the response reports missing shards but no failures: %s',
   async (_name, send) => {
     const version = { number: '2.19.1', distribution: 'opensearch' };
     const body = { ...found([]), _shards: { total: 5, successful: 4, skipped: 0, failed: 0 } };
@@ -467,7 +467,7 @@ describe('a search server', () => {
     expect(await lengthsOf(3, 300)).toEqual([250, 125, 250]);
   });
 
-  test('a search server that runs out of memory even for one record is not ready', async () => {
+  test('a search server that runs out of memory even for one record is reported as not ready', async () => {
     const error = await failure(lengthsOf(1, 0));
     expect([error.code, error.headers, error.message]).toEqual([
       503,
@@ -481,7 +481,7 @@ test.each([
   ['opensearch', { number: '7.10.2' }, opensearch],
   ['elasticsearch', { number: '2.19.1', distribution: 'opensearch' }, elasticsearch],
   ['elasticsearch', { number: '5.6.16' }, elasticsearch],
-] as const)('the %s log store rejects a server that reports %j', async (name, version, make) => {
+] as const)('the log store type %s rejects a server with the version %j', async (name, version, make) => {
   const kind = searchKind(name, version, make);
   response = kind.empty;
   expect((await failure(open(kind).check(neverAborted))).code).toBe(502);

@@ -160,7 +160,7 @@ test.each<[string, number, string, RequestListener]>([
   ['returns nonsense', 502, 'BadGateway', (_req, res) => void res.end('<html>')],
   ['rejects the password', 502, 'BadGateway', (_req, res) => void res.writeHead(401).end()],
 ])(
-  'a query to a log store that %s gets a Status with the code %i that does not contain the address',
+  'a query to a log store that %s gets a Status with the code %i, without the address of the store',
   async (_what, code, reason, fault) => {
     response = fault;
     for (const operation of ['query', 'statistics', 'export']) {
@@ -203,7 +203,7 @@ test('a log store that is down causes a warning in /readyz and does not make the
   while (!(await verbose()).includes('[+]logs ok\n')) await pause();
 });
 
-test('the duration of requests to the log store is measured by operation and result', async () => {
+test('a metric reports the duration of requests to the log store by operation and result', async () => {
   await get('operation=statistics');
   const { text: metrics } = await lab.gateway('/metrics', as('alice'));
   expect(metrics).toContain('platform_apiserver_log_store_duration_seconds_count{operation="query",result="ok"}');

@@ -117,7 +117,7 @@ describe('a log query', () => {
     });
   });
 
-  test('a log query merges all logs by time, including those before a restart', async () => {
+  test('a log query merges the logs of all containers by time, including logs before a container restart', async () => {
     expect((await logs('')).toSorted()).toEqual(all.toSorted());
     expect(await logs('namespaces=shop')).toEqual([
       'GET /',
@@ -162,7 +162,7 @@ describe('a log query', () => {
     expect(await logs(text)).toEqual(expected);
   });
 
-  test('a log query includes the whole seconds of start_time and end_time', async () => {
+  test('a log query includes all records in the seconds that start_time and end_time name', async () => {
     expect((await query(`start_time=${begin + 2}&end_time=${begin + 2}&namespaces=shop`)).total).toBe(2);
     expect((await query(`start_time=${begin + 3}&end_time=${begin + 3}&namespaces=shop`)).total).toBe(1);
   });
@@ -171,13 +171,13 @@ describe('a log query', () => {
     expect(await query(`start_time=${begin}&size=0`)).toEqual({ total: 10, records: [] });
   });
 
-  test('a log query without start_time reports that only the last hour of older pods is covered and that a named pod is missing', async () => {
+  test('a log query without start_time reports a missing pod, and that it covers only the last hour of older pods', async () => {
     expect((await query('pods=db-0')).partial).toBeUndefined();
     expect((await query(`pods=db-0&end_time=${begin + 3_602}`)).partial?.reason).toMatch(/60 minutes .*start_time/);
     expect((await query(`pods=db-0,gone&start_time=${begin}`)).partial?.reason).toMatch(/pod gone does not exist/);
   });
 
-  test('a log query returns the same records at the tenant API, and indented JSON on request', async () => {
+  test('a log query returns the same records from the tenant API, and indented JSON if requested', async () => {
     const text = `start_time=${begin}&end_time=${begin + 100}`;
     expect((await get(text, as('alice'), tenant)).text).toBe((await get(text)).text);
     expect((await get(`${text}&pretty=true`)).text).toMatch(/^\{\n {2}"query": \{/);
@@ -271,7 +271,7 @@ describe('access to logs', () => {
     lab.cluster.delete('/api/v1/pods', 'reborn');
   });
 
-  test('access to logs works for callers with thousands of namespaces', async () => {
+  test('access to logs includes all namespaces of a caller with rights in thousands of namespaces', async () => {
     const names = Array.from({ length: 3_000 }, (_, i) => `many-${i}`);
     rights.set('dave', new Set(names));
     for (const name of names) {
@@ -287,7 +287,7 @@ describe('access to logs', () => {
     lab.cluster.delete('/api/v1/pods', 'last');
   });
 
-  test('access to logs allows at most 200 named namespaces without a role binding, since each requires a request to kube-apiserver', async () => {
+  test('access to logs is rejected for more than 200 named namespaces in which the caller has no RoleBinding', async () => {
     const names = Array.from({ length: 201 }, (_, index) => `random-${index}`);
     expect((await get(`namespaces=${names.slice(1).join(',')}`, as('bob'))).status).toBe(200);
     const refused = await get(`namespaces=${names.join(',')}`, as('bob'));
@@ -321,7 +321,7 @@ describe('an invalid log query', () => {
     expect(response.json()['message']).toMatch(message);
   });
 
-  test('an invalid log query is rejected with all invalid parameters at once', async () => {
+  test('an invalid log query gets an error that lists all invalid parameters', async () => {
     const { details } = (await get('start_time=&size=-1&from=x&sort=&a=b')).json() as {
       details: { causes: { field: string }[] };
     };
@@ -332,7 +332,7 @@ describe('an invalid log query', () => {
     ['in pages', 'limit', '?limit=500', 'application/json'],
     ['as a table', 'Accept', '', 'application/json;as=Table;v=v1;g=meta.k8s.io,application/json'],
   ])(
-    'an invalid log query that requests a list of objects %s, as kubectl does, is rejected, and the error contains a working command',
+    'an invalid log query for objects %s, as kubectl sends it, gets an error with a working command',
     async (_, field, pages, accept) => {
       const response = await lab.aggregated(`${aggregated}${pages}`, { headers: { accept } });
       expectFailure(response, 400, 'BadRequest');
@@ -374,7 +374,7 @@ describe('log queries through the aggregator', () => {
     });
   });
 
-  test('log queries through the aggregator require the right to the aggregated resource too', async () => {
+  test('log queries through the aggregator also require the right to the aggregated resource', async () => {
     expectFailure(await lab.aggregated(aggregated, { headers: { 'x-remote-user': 'carol' } }), 403, 'Forbidden');
     const response = await lab.aggregated(`${aggregated}?start_time=${begin}&size=0`, {
       headers: { 'x-remote-user': 'bob' },
@@ -408,7 +408,7 @@ const openAggregated = (parameters: string, user = 'alice'): Promise<Message> =>
   lab.open('aggregated', `${aggregated}?${parameters}`, { headers: { 'x-remote-user': user } });
 
 describe('a log stream through the aggregator', () => {
-  test('a tail through the aggregator ends before the time limit, and its last message names the path without a limit', async () => {
+  test('a log tail through the aggregator ends before the time limit, and its last message names the path without this limit', async () => {
     const response = await openAggregated('follow=true&pods=db-0&timeout=1s');
     await write('shop/db-0/main', 'before the end');
     const lines = (await consumers.text(response)).split('\n').filter((one) => one !== '');
@@ -419,14 +419,14 @@ describe('a log stream through the aggregator', () => {
     while (lab.cluster.podLogs.open > 0) await sleep(5);
   });
 
-  test('a tail through the aggregator without readable logs ends before the time limit', async () => {
+  test('a log tail through the aggregator ends before the time limit even if the caller can read no logs', async () => {
     lab.cluster.podLogs.seen.length = 0;
     const response = await openAggregated('follow=true&timeout=1s', 'nobody');
     expect(JSON.parse(await consumers.text(response))).toMatchObject({ kind: 'Status', code: 504 });
     expect(lab.cluster.podLogs.seen).toEqual([]);
   });
 
-  test('an export through the aggregator ends after a whole line before the time limit, and its last line reports the cut', async () => {
+  test('a log export through the aggregator ends with whole lines before the time limit, and its last line reports the truncation', async () => {
     putLarge();
     const parameters = `operation=export&pods=large&start_time=${begin}`;
     const response = await openAggregated(`${parameters}&timeout=2s`);
@@ -440,7 +440,7 @@ describe('a log stream through the aggregator', () => {
     removeLarge();
   }, 30_000);
 
-  test('an export through the aggregator gets 504 if it has not started before the time limit', async () => {
+  test('a log export through the aggregator gets 504 if it has not started before the time limit', async () => {
     lab.cluster.podLogs.put('bank/till/main').hangs = true;
     const response = await openAggregated(`operation=export&pods=till&start_time=${begin}&timeout=200ms`);
     expect([response.status, JSON.parse(await consumers.text(response))]).toEqual([
@@ -452,7 +452,7 @@ describe('a log stream through the aggregator', () => {
 });
 
 describe('a log stream with a timeout', () => {
-  test('a tail with a timeout ends with a Status', async () => {
+  test('a log tail ends with a Status when its timeout expires', async () => {
     const lines = (await get('follow=true&pods=db-0&timeout=1s')).text.split('\n').filter((one) => one !== '');
     expect(lines.map((one) => JSON.parse(one) as unknown)).toEqual([
       expect.objectContaining({
@@ -463,7 +463,7 @@ describe('a log stream with a timeout', () => {
     ]);
   });
 
-  test('an export with a timeout gets 504 if it has not started by then', async () => {
+  test('a log export gets 504 if it has not started before its timeout expires', async () => {
     lab.cluster.podLogs.put('bank/till/main').hangs = true;
     const response = await get(`operation=export&pods=till&start_time=${begin}&timeout=200ms`);
     expectFailure(response, 504, 'Timeout');
@@ -495,7 +495,7 @@ describe('a removed log endpoint', () => {
     ['POST', 'v1alpha2/fluentbit/outputs', /"logging"/],
     ['DELETE', 'v1alpha2/fluentbit/outputs/es', /"logging"/],
     ['PUT', 'v1alpha2/fluentbit/outputs/es/x/y', /"logging"/],
-  ])('a removed log endpoint names its replacement: %s %s', async (method, removed, message) => {
+  ])('a removed log endpoint returns an error that names its replacement: %s %s', async (method, removed, message) => {
     const response = await lab.gateway(`/kapis/logging.platform.io/${removed}`, { ...as('carol'), method });
     expectFailure(response, 404, 'NotFound');
     expect(response.json()['message']).toMatch(message);
@@ -536,7 +536,7 @@ describe('a log tail', () => {
     await leave(response);
   });
 
-  test('a log tail supports server-sent events and keywords', async () => {
+  test('a log tail can be sent as server-sent events and filtered by keywords', async () => {
     const { response, next } = await follow('pods=db-0&log_query=WANTED', as('bob', { accept: 'text/event-stream' }));
     expect(response.headers['content-type']).toBe('text/event-stream');
     await write('shop/db-0/main', 'other');
@@ -556,7 +556,7 @@ describe('a log tail', () => {
     lab.cluster.delete('/api/v1/pods', 'late');
   });
 
-  test('a log tail ends with a reason when a changed configuration selects another store', async () => {
+  test('a log tail ends with a message when a configuration change selects another log store', async () => {
     const { response, next } = await follow('pods=db-0', as('bob'));
     const configMaps = '/api/v1/namespaces/platform-system/configmaps';
     const configMap = lab.cluster.get(configMaps, 'platform-config') as unknown as {
@@ -578,7 +578,7 @@ describe('a log tail', () => {
     expect(await logs('pods=db-0', as('bob'))).toEqual(expect.arrayContaining(['started']));
   });
 
-  test('a log tail of one user cannot take the slots of other users', async () => {
+  test('a log tail of one user does not occupy a slot of another user', async () => {
     const open: Message[] = [];
     for (let count = 0; count < 16; count += 1) open.push((await follow('pods=db-0', as('bob'))).response);
     expectFailure(await get('follow=true&pods=db-0', as('bob')), 429, 'TooManyRequests');
@@ -589,7 +589,7 @@ describe('a log tail', () => {
     expect((await get('operation=export&pods=db-0', as('bob'))).status).toBe(200);
   });
 
-  test('all ServiceAccounts of a namespace share the slots of one user for their log tails', async () => {
+  test('all ServiceAccounts of a namespace count as one user in the limit of log tails', async () => {
     const open: Message[] = [];
     for (let count = 0; count < 16; count += 1)
       open.push((await follow('pods=db-0&namespaces=shop', bot('shop', count % 4))).response);

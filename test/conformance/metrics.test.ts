@@ -74,7 +74,7 @@ test('a login with an unknown name is counted once, as an unknown user', async (
   });
 });
 
-test('logins beyond the limit are counted as limited', async () => {
+test('logins that exceed the login limit are counted as limited', async () => {
   const guess = { ...login, username: 'guessed', password: 'wrong horse' };
   let status = 0;
   const names = [
@@ -90,17 +90,17 @@ test('logins beyond the limit are counted as limited', async () => {
   expect(refused).toBeGreaterThan(1);
 });
 
-test('a request with a wrong client secret is counted as refused without the name of the client', async () => {
+test('a token request with a wrong client secret is counted as refused, and the metric omits the client name', async () => {
   const names = ['token_requests_refused_total{grant="",error="invalid_client",client=""}', issued];
   expect(await growth(names, () => lab.token({ ...login, client_secret: 'wrong' }))).toEqual([1, 0]);
 });
 
-test('a request for an unknown grant is counted as refused', async () => {
+test('a token request with an unknown grant_type is counted as refused', async () => {
   const names = [`token_requests_refused_total{grant="",error="unsupported_grant_type",${platform}}`];
   expect(await growth(names, () => lab.token({ ...login, grant_type: 'other' }))).toEqual([1]);
 });
 
-test('a login whose client disconnects before the response is counted with its outcome', async () => {
+test('a login is counted with its outcome even if the client disconnects before the response', async () => {
   const body = new URLSearchParams({ ...login, password: 'wrong horse' }).toString();
   const name = `logins_total{outcome="WrongPassword",${grant},${platform}}`;
   const before = (await series()).get(name) ?? 0;
@@ -119,7 +119,7 @@ const tokenSeries = async (): Promise<unknown[]> => [...(await series())].filter
 test.each([
   ['GET', '/oauth/token'],
   ['OPTIONS', '/oauth/token'],
-])('%s %s is no token request', async (method, target) => {
+])('the request %s %s is not counted as a token request', async (method, target) => {
   const before = await tokenSeries();
   await lab.gateway(target, { method });
   expect(await tokenSeries()).toEqual(before);
@@ -132,7 +132,7 @@ test('a token request with a slash at the end of the path is counted', async () 
   expect(await growth([issued], post)).toEqual([1]);
 });
 
-test('the end of the last watch before a change is sent does not count as a delay', async () => {
+test('the watch delay metric does not grow if the only watch ends before a change is sent', async () => {
   const name = 'watch_fan_out_delay_seconds_sum';
   const watch = await lab.open('http', '/kapis/resources.platform.io/v1alpha3/nodes?watch=true', {
     headers: { authorization: `Bearer ${token}` },
@@ -174,16 +174,16 @@ async function upgrade(): Promise<void> {
 }
 
 describe('a request that the gateway forwards', () => {
-  test('a response of kube-apiserver is counted once', async () => {
+  test('a request to which kube-apiserver responds is counted once', async () => {
     expect(await growth(results('list'), list)).toEqual([1, 0, 0]);
   });
 
-  test('a connection that kube-apiserver closes before its response is counted once, as an error', async () => {
+  test('a request is counted once, as an error, if kube-apiserver closes the connection before its response', async () => {
     kube.serve = (req) => void req.socket.destroy();
     expect(await growth(results('list'), list)).toEqual([0, 1, 0]);
   });
 
-  test('a request whose client disconnects before the response is counted once, as aborted', async () => {
+  test('a request is counted once, as aborted, if the client disconnects before the response', async () => {
     expect(await growth(results('list'), disconnect)).toEqual([0, 0, 1]);
   });
 

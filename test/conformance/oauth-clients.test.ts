@@ -53,7 +53,7 @@ function mixedUp(callback: URL): URL {
 describe('the library oauth4webapi', () => {
   // evidence: discovery-client-library
   test.each(['oidc', 'oauth2'] as const)(
-    'the library oauth4webapi discovers the server by the metadata of %s',
+    'the library oauth4webapi discovers the server with the discovery algorithm "%s"',
     async (algorithm) => {
       const response = await oauth.discoveryRequest(new URL(issuer), { algorithm, ...fetching });
       const server = await oauth.processDiscoveryResponse(new URL(issuer), response);

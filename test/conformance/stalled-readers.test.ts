@@ -93,14 +93,14 @@ const upgrade = 'Connection: Upgrade\r\nUpgrade: SPDY/3.1\r\nX-Stream-Protocol-V
 
 describe('a stream whose client does not read', () => {
   test.each<[string, string, string, () => Promise<void> | void]>([
-    ['a tail of logs', `${logs}?follow=true&pods=tailed`, '', tail],
-    ['an export of logs', `${logs}?operation=export&pods=exported&start_time=${begin}`, '', () => undefined],
+    ['a log tail', `${logs}?follow=true&pods=tailed`, '', tail],
+    ['a log export', `${logs}?operation=export&pods=exported&start_time=${begin}`, '', () => undefined],
     ['an uncached watch', passedWatch, '', () => undefined],
     ['a proxied watch', `${secrets}?watch=true`, '', () => undefined],
     ['a proxied watch with an upgrade', `${secrets}?watch=true`, upgrade, () => undefined],
-    ['a proxied log', '/api/v1/namespaces/shop/pods/p/log?follow=true', '', () => undefined],
+    ['a proxied pod log', '/api/v1/namespaces/shop/pods/p/log?follow=true', '', () => undefined],
   ])(
-    'a stream whose client does not read ends when its session ends, and frees its slot: %s',
+    'a stream whose client does not read ends when its session is revoked, and frees its slot: %s',
     async (_, path, headers, fill) => {
       open(path, headers);
       await fill();
@@ -114,10 +114,10 @@ describe('a stream whose client does not read', () => {
 });
 
 test.each([
-  ['a tail of logs', `${logs}?follow=true&pods=tailed&timeout=3s`, tail],
-  ['an export of logs', `${logs}?operation=export&pods=exported&start_time=${begin}&timeout=3s`, () => undefined],
+  ['a log tail', `${logs}?follow=true&pods=tailed&timeout=3s`, tail],
+  ['a log export', `${logs}?operation=export&pods=exported&start_time=${begin}&timeout=3s`, () => undefined],
   ['an uncached watch', `${passedWatch}&timeoutSeconds=1`, () => undefined],
-])('%s whose client does not read ends after its timeout', async (_, path, fill) => {
+])('%s ends after its timeout even if the client does not read', async (_, path, fill) => {
   open(path);
   await fill();
   await stalled();

@@ -309,30 +309,30 @@ async function late(streams: readonly Opened[] = opened, deadline = maxDelay): P
   return streams.filter(({ hasEnded }) => !hasEnded()).map(({ row }) => row.name);
 }
 
-test('the test opens every described request that can be long-running, and rejected requests get 400 or 406', () => {
+test('every long-running request in the OpenAPI description opens a stream or is rejected with 400 or 406', () => {
   expect(opened.length).toBeGreaterThan(60);
   for (const status of refusals) expect([400, 406]).toContain(status);
 });
 
 describe('every stream ends within 15 s', () => {
   test.each<[string, () => unknown]>([
-    ['its session was revoked', () => lab.revoke(token)],
-    ['its user was disabled', () => changeUser({ state: 'Disabled' })],
+    ['its session is revoked', () => lab.revoke(token)],
+    ['its user is disabled', () => changeUser({ state: 'Disabled' })],
     [
-      'its user left the group that had the right',
+      'its user leaves the group that has the right',
       () => {
         allows = ({ user, groups = [] }) => user === bob() || groups.includes('readers');
         changeUser({ groups: ['writers'] });
       },
     ],
-    ['its user lost the right', () => (allows = () => false)],
+    ['its user loses the right', () => (allows = () => false)],
   ])('every stream ends within 15 s after %s', async (_, change) => {
     await change();
     expect(await late()).toEqual([]);
   });
 });
 
-test('a change of groups ends only streams that kube-apiserver authorized by groups', async () => {
+test("a change of the user's groups ends only the streams that the server reads from kube-apiserver", async () => {
   const { other, others } = split(isOfKubeApiserver);
   changeUser({ groups: ['readers', 'writers', `run-${run}`] });
   expect(await late(other)).toEqual([]);
@@ -346,7 +346,7 @@ test('losing the right to impersonate ends only the streams of impersonated user
   expect(lasts()).toEqual(others);
 });
 
-test('losing the right of the impersonated user, or to the aggregated path, ends only the affected streams', async () => {
+test('only the affected streams end when an impersonated user or the caller of an aggregated path loses a right', async () => {
   const { other, others } = split(({ row }) => row.impersonates === true || row.isAggregated);
   const ours = new Set(['resources.platform.io', 'logging.platform.io']);
   allows = ({ user, resourceAttributes }) => user !== bob() && !ours.has(resourceAttributes?.group ?? '');
@@ -354,7 +354,7 @@ test('losing the right of the impersonated user, or to the aggregated path, ends
   expect(lasts()).toEqual(others);
 });
 
-test('losing the right to create exec, attach or port-forward ends only such streams over WebSockets', async () => {
+test('losing the right to create pods/exec, pods/attach and pods/portforward ends only streams of these subresources', async () => {
   const { other, others } = split(({ row }) => /\/pods\/p\/(exec|attach|portforward)$/.test(row.path));
   allows = ({ resourceAttributes }) => resourceAttributes?.verb !== 'create';
   expect(await late(other)).toEqual([]);

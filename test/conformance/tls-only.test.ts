@@ -7,7 +7,7 @@ beforeAll(async () => {
 });
 afterAll(() => lab.stop());
 
-test('a server with --http-port=off serves only the ports with TLS', async () => {
+test('a server with --http-port=off listens only on ports with TLS', async () => {
   expect(lab.ports).toEqual({ http: 0, https: expect.any(Number), aggregated: expect.any(Number) });
   for (const get of [lab.secureGateway, lab.aggregated]) expect((await get('/livez')).status).toBe(200);
 });

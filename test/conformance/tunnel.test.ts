@@ -9,7 +9,7 @@ beforeAll(async () => {
 });
 afterAll(() => lab.stop());
 
-test('a CONNECT request followed by a connection reset does not harm the server', async () => {
+test('the server still serves requests after a CONNECT request whose connection is reset', async () => {
   for (let index = 0; index < 300; index += 1)
     await new Promise<void>((resolve) => {
       const socket = net.connect(lab.ports.http, '127.0.0.1').on('error', () => undefined);

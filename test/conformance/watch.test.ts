@@ -44,7 +44,7 @@ const ways: Record<string, (query: string) => Promise<Readable>> = {
   },
 };
 
-test('watches over each version of HTTP send existing objects and all changes, small and large, and end', async () => {
+test('watches over each version of HTTP send existing objects and all changes, small and large, before they end', async () => {
   const sizes = [10, 100_000, 0, 1_000_000];
   const bodies = await Promise.all(Object.values(ways).map((watch) => watch('watch=true&timeoutSeconds=10')));
   let waiting = bodies.length;
@@ -76,7 +76,7 @@ test('watches over each version of HTTP send existing objects and all changes, s
   expect(await Promise.all(received)).toEqual(bodies.map(() => wanted));
 });
 
-test('a pipelined watch is sent completely, after the response to the request before it', async () => {
+test('a pipelined watch is sent completely after the response to the previous request', async () => {
   const socket = net.connect({ port: lab.ports.http, host: '127.0.0.1' });
   const head = `Host: platform.example\r\nAuthorization: ${authorization}\r\n`;
   socket.write(

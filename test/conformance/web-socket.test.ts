@@ -77,7 +77,7 @@ test('WebSocket watches send one event per message, small and large, and end wit
   }
 });
 
-test('WebSocket messages are the lines of the same watch over HTTP', async () => {
+test('WebSocket messages of a watch equal the lines of the same watch over HTTP', async () => {
   const query =
     'watch=true&timeoutSeconds=1&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan';
   const [lines, watch] = await Promise.all([
@@ -127,7 +127,7 @@ describe('a rejected WebSocket handshake', () => {
     ['with an unsupported version', 400, 'BadRequest', watching, () => ({ ...bearer(), 'sec-websocket-version': '8' })],
     ['with an invalid key', 400, 'BadRequest', watching, () => ({ ...bearer(), 'sec-websocket-key': 'short' })],
   ])(
-    'a rejected WebSocket handshake %s gets a normal response, %i %s, and its connection ends',
+    'a rejected WebSocket handshake %s gets the HTTP response %i %s, and its connection is closed',
     async (_, code, reason, path, headers) => {
       const response = await refusal(path, headers());
       expect(response.status).toBe(code);
@@ -138,7 +138,7 @@ describe('a rejected WebSocket handshake', () => {
     },
   );
 
-  test('a rejected WebSocket handshake without the right gets a normal response, 403, and its connection ends', async () => {
+  test('a rejected WebSocket handshake without the right gets the HTTP response 403, and its connection is closed', async () => {
     const target = { host: '127.0.0.1', port: lab.ports.aggregated, path: `${apis}?watch=true`, agent: false } as const;
     const headers = { ...handshake, 'x-remote-user': 'bob' };
     const request = https.request({ ...target, ...lab.frontProxy, rejectUnauthorized: false, headers });

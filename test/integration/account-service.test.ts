@@ -109,7 +109,7 @@ describe('an administrator', () => {
 });
 
 describe('a user', () => {
-  test('a user reads and renames their own object, and cannot extend their rights', async () => {
+  test('a user can read their own object and change its displayName, but not their rights', async () => {
     const token = await person('olga', { groups: ['o'], email: 'olga@example.org' });
     expect((await send(token, 'GET', 'users/~')).json).toMatchObject({ metadata: { name: 'olga' } });
     expect((await send(token, 'PATCH', 'users/~', { spec: { displayName: 'Olga' } }, merge)).json).toMatchObject({
@@ -170,7 +170,7 @@ describe('a password', () => {
   const change = { currentPassword: passwords.alice, password: next };
   remember(next);
 
-  test('a changed password revokes all sessions on both replicas, and is stored in a Secret owned by the user', async () => {
+  test('a password change revokes all sessions on both replicas, and the Secret of the password is owned by the User object', async () => {
     const token = await person('rosa');
     expect(await send(token, 'PUT', 'users/~/password', change)).toMatchObject({ status: 200 });
     await eventually('the session has ended', async () => expect(await everywhere(token)).toEqual([401, 401]));
@@ -184,7 +184,7 @@ describe('a password', () => {
     });
   });
 
-  test('a password with a weak hash is hashed again at the next login, and sessions continue', async () => {
+  test('a password with a weak hash is hashed again at the next login, and sessions stay valid', async () => {
     const token = await person('sven');
     await eventually('the hash is argon2id', async () => {
       const { data } = await stored('sven');

@@ -58,8 +58,8 @@ describe('responses through the aggregator and directly', () => {
     ['an unknown path', `${apisPath}/nothing`, 'application/json'],
     ['an invalid selector', `${collection}?fieldSelector=nothing`, 'application/json'],
     ['an Accept header that cannot be satisfied', collection, 'application/x-nothing'],
-    ['the group', `/apis/${group}`, 'application/json'],
-    ['the resources', apisPath, 'application/json'],
+    ['the API group', `/apis/${group}`, 'application/json'],
+    ['the list of API resources', apisPath, 'application/json'],
   ])(
     'responses through the aggregator and directly have the same status, type and bytes for %s',
     async (_, path, accept) => {
@@ -81,7 +81,7 @@ describe('responses through the aggregator and directly', () => {
     },
   );
 
-  test('a Table requested as client-go does is equal through the aggregator and directly, except AGE', async () => {
+  test('a Table requested with the Accept header of client-go is equal through the aggregator and directly, except for AGE', async () => {
     const accept = `${parameters('Table')},application/json`;
     const [one, other] = await Promise.all(
       [through, direct].map(async (way) => {
@@ -149,7 +149,7 @@ const nodesOf = (version: string): object => ({
 });
 
 describe('discovery', () => {
-  test('discovery of kube-apiserver lists the group resources.platform.io as current', async () => {
+  test('discovery of kube-apiserver lists the group resources.platform.io with the freshness "Current"', async () => {
     await eventually('kube-apiserver has fetched the discovery document', async () => {
       if ((await freshness()) !== 'Current') throw new Error('not fetched recently');
     });
@@ -180,7 +180,7 @@ describe('discovery', () => {
   });
 });
 
-describe('the descriptions of kube-apiserver', () => {
+describe('the OpenAPI descriptions of kube-apiserver', () => {
   beforeAll(async () => {
     // If kube-apiserver does not reach the server at once, it retries after one and two minutes unless triggered.
     await remindApiserver();
@@ -194,14 +194,14 @@ describe('the descriptions of kube-apiserver', () => {
       });
   });
 
-  test('the descriptions of kube-apiserver contain the paths and kinds of this server in Swagger 2.0', async () => {
+  test('the OpenAPI descriptions of kube-apiserver contain the paths and kinds of this server in Swagger 2.0', async () => {
     const { paths, definitions } = (await through('/openapi/v2')).json as Record<string, Record<string, unknown>>;
     expect(paths).toHaveProperty([`${collection}/{name}`]);
     expect(definitions).toHaveProperty(['io.platform.resources.v1alpha3.Node']);
     expect(definitions).toHaveProperty(['io.k8s.api.core.v1.Node']);
   });
 
-  test('the descriptions of kube-apiserver contain the OpenAPI 3 document of this server under the hash of either replica', async () => {
+  test('the OpenAPI descriptions of kube-apiserver contain the OpenAPI 3 document of this server, even for an outdated hash', async () => {
     const { paths } = (await through('/openapi/v3')).json as { paths: Record<string, { serverRelativeURL: string }> };
     const { serverRelativeURL = '' } = paths[apisPath.slice(1)] ?? {};
     const document = await through(serverRelativeURL);
@@ -262,7 +262,7 @@ const isAllowed = (entry: string): boolean =>
 const unexpectedErrors = (): string[] => platformErrors().filter((entry) => !isAllowed(entry));
 
 describe("kube-apiserver's log", () => {
-  test("kube-apiserver's log has no error about an available server, even when availability and discovery are checked again", async () => {
+  test("kube-apiserver's log has no error about this server after kube-apiserver repeats its availability and discovery checks", async () => {
     const before = new Set(platformErrors());
     const mark = new Date().toISOString();
     await remindApiserver();
@@ -279,7 +279,7 @@ describe("kube-apiserver's log", () => {
     ).toEqual([]);
   });
 
-  test("kube-apiserver's log reports an unavailable replica only while one is stopped", () => {
+  test("kube-apiserver's log reports this server as unavailable only while a replica is stopped", () => {
     expect(unexpectedErrors()).toEqual([]);
   });
 });
@@ -424,7 +424,7 @@ describe('informers of client-go', () => {
       await Promise.all([startReplica(0), startReplica(1)]);
     });
 
-    test('a deleted namespace is gone within 90 s after a replica is back', async () => {
+    test('a pending namespace deletion completes within 90 s after a replica restarts', async () => {
       await eventually(
         'the namespace is gone',
         async () => {
@@ -436,7 +436,7 @@ describe('informers of client-go', () => {
       expect(await through(`/api/v1/namespaces/${namespace}`)).toMatchObject({ status: 404 });
     });
 
-    test('informers are up to date after nodes were created and deleted', async () => {
+    test('informers receive nodes that were created and deleted before a replica restarts', async () => {
       await eventually('kube-apiserver reaches the server again', async () => {
         expect({ come: await isServed(come), gone: await isServed(gone) }).toEqual({ come: true, gone: false });
       });
@@ -467,7 +467,7 @@ describe('informers of client-go', () => {
       expect(response.json).toMatchObject({ error: 'temporarily_unavailable' });
     });
 
-    test('requests get 503 once cached decisions expire, and the server stays ready', async () => {
+    test('requests get 503 once cached authorization decisions expire, and the server stays ready', async () => {
       const response = await eventually('reads are rejected', async () => {
         const refused = await listByGateway();
         if (refused.status === 200) throw new Error('the cache is still read');
@@ -477,7 +477,7 @@ describe('informers of client-go', () => {
       for (const probe of ['livez', 'readyz']) expect((await call(`${gateway()}/${probe}`)).status).toBe(200);
     });
 
-    test('requests, logins and watches succeed again when kube-apiserver is back', async () => {
+    test('requests, logins and watches succeed again when kube-apiserver is available again', async () => {
       await startApiserver();
       for (const replica of [0, 1] as const)
         await eventually('reads succeed', async () => expect((await listByGateway(replica)).status).toBe(200));
@@ -489,13 +489,13 @@ describe('informers of client-go', () => {
     });
   });
 
-  test('informers of client-go finally have every node under the apiVersion of this server', async () => {
+  test('informers of client-go have every node, with the apiVersion of this server, after all restarts', async () => {
     const { items } = (await through(collection)).json as KubeList;
     expect(items).toEqual(await servedNodes());
     expect(items.every((item) => item.apiVersion === apiVersion)).toBe(true);
   });
 
-  test("kube-apiserver's log reports an unavailable replica only while one is stopped, even after a restart", () => {
+  test("kube-apiserver's log reports this server as unavailable only while a replica is stopped, even after a restart", () => {
     expect(unexpectedErrors()).toEqual([]);
   });
 });

@@ -36,7 +36,7 @@ const faces = [
 const asAdmin = async (url: string): Promise<HttpResponse> => call(url, { token: await adminToken() });
 
 describe.each(faces)('health on %s', (_, base) => {
-  test.each(['livez', 'readyz', 'healthz'])('/%s returns only ok to anonymous callers', async (probe) => {
+  test.each(['livez', 'readyz', 'healthz'])('/%s returns only "ok" to anonymous callers', async (probe) => {
     for (const query of ['', '?verbose'])
       expect(await call(`${base()}/${probe}${query}`)).toMatchObject({ status: 200, text: 'ok' });
     expect(await call(`${base()}/${probe}?verbose`, { token: 'nonsense' })).toMatchObject({ status: 200, text: 'ok' });
@@ -237,7 +237,7 @@ describe.each(faces.slice(1))('TLS on %s', (_, base) => {
   });
 });
 
-test('the published CA is the one that kube-apiserver trusts, and is published again after its deletion', async () => {
+test('the published CA is in the caBundle of the APIService, and the server restores a caBundle that was deleted', async () => {
   const path = '/apis/apiregistration.k8s.io/v1/apiservices/v1alpha3.resources.platform.io';
   type Service = KubeObject & { spec: { caBundle?: string } };
   const bundle = async (): Promise<string> =>
@@ -310,7 +310,7 @@ beforeAll(async () => {
 afterAll(() => given.stop());
 
 describe('a shutdown', () => {
-  test('a shutdown by SIGTERM first makes the server unready, then completes requests and watches, and exits with 0', async () => {
+  test('a shutdown by SIGTERM makes the server unready, completes requests and watches, and ends with exit code 0', async () => {
     const extra = await startExtra();
     await extra.ready();
     const token = await adminToken();
@@ -374,7 +374,7 @@ describe('a shutdown', () => {
   });
 });
 
-test('a server presents the certificate in its files, and a replaced certificate after reading the files again', async () => {
+test('the server presents the TLS certificate from its files, and a new certificate after the files are replaced', async () => {
   expect(given.files?.shown).toBe(given.files?.first);
   await eventually('the new certificate is served', async () => expect(await given.shown()).toBe(given.files?.second));
 });

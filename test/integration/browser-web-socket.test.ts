@@ -103,7 +103,7 @@ describe('a page of another site with the token in a subprotocol', () => {
   test.each([
     ['the cached nodes', nodesPath],
     ['the nodes of kube-apiserver', '/api/v1/nodes'],
-  ])('a page of another site with the token in a subprotocol watches %s', async (_, path) => {
+  ])('a page of another site with the token in a subprotocol can watch %s', async (_, path) => {
     const page = await pageOfSite();
     const name = `browser-${randomUUID()}`;
     const query = `watch=true&timeoutSeconds=60&fieldSelector=metadata.name%3D${name}`;
@@ -118,7 +118,7 @@ describe('a page of another site with the token in a subprotocol', () => {
     for (const message of messages) expect(message).toContain(`"name":"${name}"`);
   });
 
-  test('a page of another site with the token in a subprotocol follows the log of a pod until the session is revoked', async () => {
+  test('a page of another site with the token in a subprotocol can follow a pod log until the session is revoked', async () => {
     const page = await pageOfSite();
     const token = await newToken();
     node.write(namespace, 'web', { time: new Date(), log: 'the first line' });
@@ -134,7 +134,7 @@ describe('a page of another site with the token in a subprotocol', () => {
     expect((await closed(page)).protocol).toBe('base64.binary.k8s.io');
   });
 
-  test('a page of another site gets no connection with another token', async () => {
+  test('a page of another site gets no connection with an invalid token', async () => {
     const page = await pageOfSite();
     await connect(page, log, ['base64.binary.k8s.io', tokenProtocol('wrong')]);
     expect(await closed(page)).toEqual({ state: 'closed', protocol: '', code: 1006, messages: [] });

@@ -92,7 +92,7 @@ const cookies = async (page: Page): Promise<string[]> =>
   (await page.context().cookies()).map(({ name }) => name).toSorted();
 
 describe('a login', () => {
-  test('a login leads through the consent page to a client, and any replica exchanges its code for tokens', async () => {
+  test('a login with consent returns a code to the client, and any replica exchanges the code for tokens', async () => {
     const page = await open();
     await page.goto(authorize());
     await logIn(page);
@@ -104,7 +104,7 @@ describe('a login', () => {
     expect(Object.keys(tokens)).toEqual(expect.arrayContaining(['access_token', 'refresh_token', 'id_token']));
   });
 
-  test('a login succeeds without scripts, even for a client that needs no consent', async () => {
+  test('a login succeeds without JavaScript, even for a client that requires no consent', async () => {
     const page = await open({ javaScriptEnabled: false });
     await page.goto(authorize(trusted));
     await logIn(page);
@@ -128,7 +128,7 @@ describe('a login', () => {
     });
   });
 
-  test("a login returns to a program on the user's machine at the port of the program", async () => {
+  test("a login redirects to the port on which a program on the user's machine listens", async () => {
     const page = await open();
     await page.goto(authorize({ client_id: 'platform-cli', redirect_uri: sites.loopback }));
     await logIn(page);
@@ -141,7 +141,7 @@ describe('a login', () => {
   test.each([
     ['consent', {}],
     ['the login itself', trusted],
-  ])('a login returns to a client that redirects to another origin, after %s', async (_, fields) => {
+  ])('a login for a client that redirects to another origin completes after %s', async (_, fields) => {
     const elsewhere = 'https://elsewhere.example/';
     for (const callback of [consoleCallback, trustedCallback]) sites.pages.set(callback, { location: elsewhere });
     const page = await open();
@@ -167,7 +167,7 @@ describe('a login', () => {
     expect(await responseAt(page, consoleCallback)).toEqual(given);
   });
 
-  test('a login continues after a wrong password, and the error is shown at the focused field', async () => {
+  test('a login succeeds after a wrong password, whose error is shown at the focused field', async () => {
     const page = await open();
     await page.goto(authorize());
     await logIn(page, surfer, 'wrong');
@@ -184,7 +184,7 @@ describe('a login', () => {
     await atConsent(page);
   });
 
-  test('a failed login can be repeated at the same address, but not for another client', async () => {
+  test('a failed login can be repeated by loading the login page again', async () => {
     const page = await open();
     await page.goto(authorize());
     await logIn(page, surfer, 'wrong');
@@ -210,7 +210,7 @@ describe('a login', () => {
     expect(await responseAt(page, trustedCallback)).toEqual(given);
   });
 
-  test('a login of a user who must change the password includes the change', async () => {
+  test('a login of a user who must change the password includes the password change', async () => {
     undo.push(() => removeUser(newcomer));
     await createUserWithPassword(newcomer, { passwordChangeRequired: true });
     const next = 'newly chosen, 4410 times';
@@ -231,7 +231,7 @@ describe('a login', () => {
     expect(await responseAt(again, trustedCallback)).toEqual(given);
   });
 
-  test('a login can be started by a form of the client, even if the user is logged in', async () => {
+  test('a login can be started by an HTML form of the client, even if the user is logged in', async () => {
     const page = await open();
     const { searchParams } = new URL(authorize(trusted));
     sites.pages.set('https://trusted.example/', form(`${issuer}/oauth/authorize`, Object.fromEntries(searchParams)));
@@ -251,7 +251,7 @@ const clientsOn = (page: Page): Promise<string[]> => page.locator('li strong').a
 describe('the account page', () => {
   const person = 'homebody';
 
-  test('the account page lists and revokes sessions, even without scripts', async () => {
+  test('the account page lists and revokes sessions, even without JavaScript', async () => {
     undo.push(() => removeUser(person));
     await createUserWithPassword(person);
     const page = await open({ javaScriptEnabled: false });
@@ -271,7 +271,7 @@ describe('the account page', () => {
     await atLogin(elsewhere);
   });
 
-  test('the account page changes the password, and only the current login continues', async () => {
+  test('the account page changes the password, and logs the user out in other browsers', async () => {
     const next = 'chosen at home, 5813 times';
     remember(next);
     const page = await open();
@@ -337,7 +337,7 @@ describe.each([
   });
 
   // evidence: browser-consent-forgery
-  test('an attacker cannot consent on behalf of users, or make them consent unknowingly', async () => {
+  test('an attacker cannot consent on behalf of users or trick users into consent', async () => {
     const page = await open();
     await page.goto(authorize());
     await logIn(page);
@@ -355,7 +355,7 @@ describe.each([
     expect(sites.visits.map(({ href }) => href)).toEqual([`${origin}/`, `${origin}/frame`]);
   });
 
-  test('an attacker cannot read a page of the server, or inspect one that the attacker opens', async () => {
+  test('an attacker cannot read a page of the server, even in a window that the attacker opens', async () => {
     const page = await open();
     await page.goto(authorize(trusted));
     await logIn(page);

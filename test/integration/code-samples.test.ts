@@ -41,8 +41,8 @@ interface Sent {
 }
 
 const cases: readonly (readonly [title: string, request: HTTPRequest, type: string | undefined, body: string])[] = [
-  ['path, query and token', request('GET'), undefined, ''],
-  ['a watch', request('GET', { isStream: true }), undefined, ''],
+  ['the path, query and token', request('GET'), undefined, ''],
+  ['watch=true', request('GET', { isStream: true }), undefined, ''],
   [
     'JSON over several lines',
     request('PUT', withBody('application/json', { kind: 'text', type: 'application/json', text: json })),
@@ -112,7 +112,7 @@ const run: Readonly<Record<string, (at: number) => readonly [program: string, ..
   Go: (at) => [join(folder, 'programs', `go${at}`)],
 };
 
-test('the samples in TypeScript pass type checks', async () => {
+test('the code samples in TypeScript pass the type check', async () => {
   const root = join(import.meta.dirname, '../..');
   const types = ['--typeRoots', join(root, 'node_modules/@types'), '--types', 'node'];
   const options = [
@@ -131,7 +131,7 @@ test('the samples in TypeScript pass type checks', async () => {
   expect(await output(process.execPath, [compiler, ...options, ...types, ...files])).toBe('');
 });
 
-test('the samples in Go are formatted and compile', async () => {
+test('the code samples in Go are formatted and compile', async () => {
   expect(await output('gofmt', ['-l', folder])).toBe('');
   await writeFile(join(folder, 'go.mod'), 'module samples\n');
   // The flags are those of the other Go programs, so that the compiled standard library is reused.
@@ -141,9 +141,9 @@ test('the samples in Go are formatted and compile', async () => {
   });
 });
 
-describe.each(codeSamples)('the sample in $language', ({ language }) => {
+describe.each(codeSamples)('the code sample in $language', ({ language }) => {
   test.each(cases.map((one, at) => [...one, at] as const))(
-    'a code sample sends %s',
+    'the request of the code sample has %s',
     async (_, { method, path }, type, body, at) => {
       sent.length = 0;
       const [program, ...args] = run[language]?.(at) ?? [''];

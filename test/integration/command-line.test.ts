@@ -59,11 +59,14 @@ describe('help', () => {
     [['hash-password', '-h'], 'standard input'],
     [['version'], 'platform-apiserver '],
     [['--version'], 'platform-apiserver '],
-  ])('the command line %j prints help or the version to stdout and exits with 0', async (args, word) => {
-    const { code, stdout, stderr } = await platformApiserver(args);
-    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-    expect(stdout).toContain(word);
-  });
+  ])(
+    'the program prints help or the version to stdout and exits with 0 for the command line %j',
+    async (args, word) => {
+      const { code, stdout, stderr } = await platformApiserver(args);
+      expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+      expect(stdout).toContain(word);
+    },
+  );
 });
 
 describe('check-config', () => {
@@ -83,7 +86,7 @@ describe('check-config', () => {
     expect({ code, stdout }).toEqual({ code: 0, stdout: 'standard input is valid\n' });
   });
 
-  test('check-config reports every problem with its path', async () => {
+  test('check-config reports every problem with the path of the field', async () => {
     const wrong = `
 apiVersion: config.platform.io/v1alpha1
 kind: PlatformConfiguration
@@ -121,7 +124,7 @@ surprise: true
 
   test.each([
     ['invalid YAML', 'a: [', 1],
-    ['a list', '- a\n', 1],
+    ['a list at the top level', '- a\n', 1],
     ['no content', '', 1],
     ['the same key twice', 'kind: a\nkind: b\n', 1],
     [
@@ -159,13 +162,16 @@ describe('a wrong command line', () => {
     [['check-config'], 'FILE'],
     [['check-config', '--nonsense'], 'nonsense'],
     [['hash-password', 'nonsense'], 'hash-password'],
-  ])('the wrong command line %j exits with 2 and names the problem and the help', async (args, named) => {
-    const { code, stderr } = await platformApiserver(args);
-    expect(code).toBe(2);
-    expect(stderr).toContain(named);
-    expect(stderr).toMatch(/see platform-apiserver --help\n$/);
-    expect(stderr).not.toContain('    at ');
-  });
+  ])(
+    'the program exits with 2 and prints the problem and a hint at --help for the wrong command line %j',
+    async (args, named) => {
+      const { code, stderr } = await platformApiserver(args);
+      expect(code).toBe(2);
+      expect(stderr).toContain(named);
+      expect(stderr).toMatch(/see platform-apiserver --help\n$/);
+      expect(stderr).not.toContain('    at ');
+    },
+  );
 
   const anyPort = ['--http-port=0', '--https-port=0', '--aggregated-port=0'];
 

@@ -196,7 +196,7 @@ describe('a Secret that the configuration refers to', () => {
     expect(await statusesOf(session)).toEqual(ended);
   });
 
-  test('logins are rejected while the key of a configured Secret is missing, and accepted when the key is back', async () => {
+  test('logins are rejected while the key of a configured Secret is missing, and accepted when the key is added again', async () => {
     const before = await readSecret(carolSecret, 'hash');
     const session = await login('carol');
     await writeSecret(carolSecret, 'hash', null);

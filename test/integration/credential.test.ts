@@ -112,7 +112,7 @@ describe('a login with a browser on another device', () => {
 });
 
 describe('kubectl', () => {
-  test('kubectl requires a login first, and then acts as the user', async () => {
+  test('kubectl fails before the first login, and then acts as the user who logged in', async () => {
     const before = await kubectl(['get', '--raw', whoami]);
     expect({ code: before.code, stderr: before.stderr }).toEqual({
       code: 1,
@@ -147,7 +147,7 @@ describe('kubectl', () => {
 
   const longAgo = Date.now() - 3_600_000;
 
-  test('kubectl requires a new login when the session was revoked before the token expires', async () => {
+  test('kubectl requires a new login if the session is revoked before the token expires', async () => {
     await logInWithPassword();
     const { accessToken, refreshToken } = cached();
     remember(refreshToken);
@@ -205,7 +205,7 @@ test('the credential plugin names the page where a user must change the password
   expect(stderr).toContain(`change your password in a browser first: ${secureGateway()}/oauth/login`);
 });
 
-test('a token for kube-apiserver is valid only at kube-apiserver', async () => {
+test('a token that the credential plugin requests for kube-apiserver is valid only at kube-apiserver', async () => {
   const token = await logInWithPassword(['--audience=kubernetes']);
   expect(decodeToken(token).claims).toMatchObject({ aud: 'kubernetes', username: 'admin' });
   expect((await call(`${secureGateway()}${whoami}`, { token })).status).toBe(401);
@@ -230,7 +230,7 @@ test.each<[string, readonly string[], number, RegExp]>([
     1,
     /no terminal; first run this in a terminal: platform-apiserver credential /,
   ],
-])('the credential plugin rejects %s', async (_, args, code, message) => {
+])('the credential plugin exits with an error message for %s', async (_, args, code, message) => {
   const response = await credential([...flags(), ...args], 'wrong\n');
   expect({ code: response.code, stdout: response.stdout }).toEqual({ code, stdout: '' });
   expect(response.stderr).toMatch(message);

@@ -63,13 +63,13 @@ const pathsOf = ({ paths }: Document, base: string): [string, Readonly<Record<st
   Object.entries(paths).filter(([path]) => path.startsWith(`${base}/`));
 
 describe('custom resources', () => {
-  test.each(files)('the description %s requires authentication but no rights', async (file) => {
+  test.each(files)('the OpenAPI description %s requires authentication but no rights', async (file) => {
     expect((await call(`${gateway()}/swagger/${file}`)).status).toBe(401);
     const { access_token: tokenOfAlice } = await login('alice', gateway(), passwords.alice);
     expect((await call(`${gateway()}/swagger/${file}`, { token: tokenOfAlice })).status).toBe(200);
   });
 
-  test.each(files)('the description %s is valid', async (file) => {
+  test.each(files)('the OpenAPI description %s is valid', async (file) => {
     const { valid, errors } = await new Validator().validate((await document(file)) as never);
     expect({ valid, errors }).toEqual({ valid: true, errors: undefined });
   });
@@ -102,7 +102,7 @@ describe('custom resources', () => {
       .toSorted((a, b) => (String(a[0]) < String(b[0]) ? -1 : 1));
 
   test.each(['iam.platform.io/v1alpha2', 'describe.example.com/v1'])(
-    'the description of the API %s equals that of kube-apiserver',
+    'the OpenAPI description of the API %s equals that of kube-apiserver',
     async (groupVersion) => {
       const base = `/apis/${groupVersion}`;
       await eventually('the custom resource is described', async () => {
@@ -113,21 +113,24 @@ describe('custom resources', () => {
     },
   );
 
-  test.each(files)('the description %s follows changes of custom resources on each replica', async (file) => {
-    const sizeIn = async (base: string): Promise<unknown> => {
-      const { components, definitions: schemas } = await document(file, base);
-      const spec = (components?.schemas ?? schemas)?.['com.example.describe.v1.Wheel.spec'] as
-        { properties: { size: Schema } } | undefined;
-      return spec?.properties.size['description'];
-    };
-    const everywhere = (what: unknown): Promise<unknown> =>
-      eventually(`both replicas describe the field as ${String(what)}`, async () => {
-        expect(await Promise.all([gateway(0), gateway(1)].map(sizeIn))).toEqual([what, what]);
-      });
-    await everywhere('How large it is');
-    await remove(`${definitions}/${name}`);
-    await everywhere(undefined);
-    await create(definitions, wheels('How large it is'));
-    await everywhere('How large it is');
-  });
+  test.each(files)(
+    'the OpenAPI description %s is updated on each replica when a custom resource changes',
+    async (file) => {
+      const sizeIn = async (base: string): Promise<unknown> => {
+        const { components, definitions: schemas } = await document(file, base);
+        const spec = (components?.schemas ?? schemas)?.['com.example.describe.v1.Wheel.spec'] as
+          { properties: { size: Schema } } | undefined;
+        return spec?.properties.size['description'];
+      };
+      const everywhere = (what: unknown): Promise<unknown> =>
+        eventually(`both replicas describe the field as ${String(what)}`, async () => {
+          expect(await Promise.all([gateway(0), gateway(1)].map(sizeIn))).toEqual([what, what]);
+        });
+      await everywhere('How large it is');
+      await remove(`${definitions}/${name}`);
+      await everywhere(undefined);
+      await create(definitions, wheels('How large it is'));
+      await everywhere('How large it is');
+    },
+  );
 });

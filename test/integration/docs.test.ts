@@ -222,7 +222,7 @@ const custom = async (page: Page): Promise<void> => {
 };
 
 describe('logging in at /docs', () => {
-  test('logging in at /docs returns to the operation, and leaves no token in storage, address or history', async () => {
+  test('logging in at /docs returns to the operation, and leaves no token in storage, URL or history', async () => {
     const page = await loggedIn('admin', '#listNodes');
     await expectHeading(page, 'List or watch objects of kind Node');
     expect(page.url()).toBe(`${issuer}/docs#listNodes`);
@@ -273,7 +273,7 @@ describe('logging in at /docs', () => {
     await page.getByRole('heading', { name: 'Log out?' }).waitFor();
   });
 
-  test('logging out of /docs removes input and custom resources', async () => {
+  test('logging out of /docs removes custom resources and the input of the user from the page', async () => {
     const page = await loggedIn('admin', '#createIamUser');
     await page.getByLabel('Request body').fill('{"secret plans":1}');
     await custom(page);
@@ -331,7 +331,7 @@ describe('logging in at /docs', () => {
     expect(sent).toEqual([]);
   });
 
-  test('/docs refreshes an expired token, and asks the user to log in again after the session has ended', async () => {
+  test('/docs refreshes an expired token, and asks the user to log in again if the session was revoked', async () => {
     const page = await loggedIn('admin', '#listNodes');
     const before = tokens;
     await page.clock.setSystemTime(Date.now() + 3 * 60 * 60 * 1_000);
@@ -376,7 +376,7 @@ describe('a forged login response at /docs', () => {
     ['with no issuer', { code: 'c' }, /not from/],
     ['with no code', { iss: issuer }, /no code/],
     ['with an error', { error: 'access_denied', error_description: markup, iss: issuer }, /access_denied/],
-    ['with a made-up code', { code: 'made-up', iss: issuer }, /Your session has ended/],
+    ['with an invalid code', { code: 'made-up', iss: issuer }, /Your session has ended/],
   ];
 
   test.each(attempts)('a forged login response %s is rejected at /docs', async (_, query, message) => {
@@ -568,7 +568,7 @@ describe('an administrator at /docs', () => {
     expect(await shown(page)).toMatchObject({ kind: 'TrapList', items: [] });
   });
 
-  test('an administrator at /docs sees custom resources again after another login', async () => {
+  test('an administrator at /docs sees custom resources again after logging in again', async () => {
     const page = await loggedIn('admin');
     await custom(page);
     await goTo(page, 'createDocsExampleComV1NamespacedTrap');
@@ -621,7 +621,7 @@ describe('a request at /docs that cannot be sent', () => {
     expect(await send(page)).toMatch(/^200/);
   });
 
-  test('/docs can load its description again after a failure', async () => {
+  test('/docs can reload the OpenAPI description after a failure', async () => {
     const page = await newPage();
     await page.route('**/swagger/*', (route) => route.abort());
     await page.goto(`${issuer}/docs`);
@@ -632,7 +632,7 @@ describe('a request at /docs that cannot be sent', () => {
   });
 });
 
-test('/docs does not follow a redirect', async () => {
+test('/docs does not follow redirects in responses to requests', async () => {
   const page = await openDocs('#getOauthAuthorize');
   await unfold(page, 1);
   await page.getByLabel(/^client_id/).fill('platform-docs');
@@ -663,7 +663,7 @@ test('/docs shows the first part of a large response', async () => {
   expect(((await bodyOf(page).textContent()) ?? '').length).toBe(200_000);
 });
 
-test('/docs sends an OAuth form as a form, without its secrets in the code sample', async () => {
+test('/docs sends an OAuth request as a form, and omits its secrets from the code sample', async () => {
   const page = await openDocs('#postOauthToken');
   const { refresh_token: token } = await login('alice');
   await page.getByLabel('grant_type').selectOption('refresh_token');
@@ -699,7 +699,7 @@ describe('a code sample at /docs', () => {
     );
   });
 
-  test('a code sample at /docs is in the language that was chosen last', async () => {
+  test('a code sample at /docs is shown in the language that was chosen last', async () => {
     const page = await openDocs('#getKapisVersion');
     const sample = page.getByRole('region', { name: 'Code sample' });
     const language = page.getByLabel('Language of the code sample');
@@ -764,7 +764,7 @@ describe('the examples at /docs', () => {
     expect(await found(page)).toEqual([]);
   });
 
-  test('the examples at /docs are chosen by their titles, and fill in forms too', async () => {
+  test('the examples at /docs can be chosen by title, and also fill in forms', async () => {
     const schema = { type: 'object', properties: { grant_type: { type: 'string' }, username: { type: 'string' } } };
     const examples = {
       password: { summary: 'With a password', value: { grant_type: 'password', username: 'alice' } },
@@ -794,7 +794,7 @@ describe('the examples at /docs', () => {
 });
 
 describe('the operations at /docs', () => {
-  test('the operations at /docs can be found by words, and each has its own address', async () => {
+  test('the operations at /docs can be found by words, and each has its own URL', async () => {
     const page = await openDocs();
     await page.getByLabel('Find an operation').fill('unlock post');
     await page.getByText('1 operation found').waitFor();
@@ -813,7 +813,7 @@ describe('the operations at /docs', () => {
     expect(await link.getAttribute('href')).toBe('#listNodes');
   });
 
-  test('the operations of pages and removed paths are folded under "Other" at /docs', async () => {
+  test('the operations of HTML pages and removed endpoints are collapsed under "Other" at /docs', async () => {
     const page = await openDocs();
     const navigation = page.getByRole('navigation');
     await navigation.locator('summary', { hasText: 'server' }).waitFor();
@@ -853,7 +853,7 @@ describe('the operations at /docs', () => {
     await expectHeading(page, 'Get an object of kind Node');
   });
 
-  test('going back to an operation visited at /docs before a login requires no other login', async () => {
+  test('going back in the browser history to before a login at /docs requires no second login', async () => {
     const page = await loggedIn('admin', '#listNodes');
     await goTo(page, 'getNode');
     await page.goBack();
@@ -868,7 +868,7 @@ describe('the operations at /docs', () => {
     ['#__proto__'],
     ['#constructor'],
     ['#javascript:alert(1)'],
-  ])('/docs ignores the malformed address %s', async (hash) => {
+  ])('/docs ignores the malformed URL fragment %s', async (hash) => {
     const page = await openDocs(hash);
     await expectAlert(page, /There is no (?:such )?operation/);
     expect(await page.locator('img, body script').count()).toBe(0);
@@ -876,13 +876,13 @@ describe('the operations at /docs', () => {
   });
 });
 
-test('a link cannot put text on the page /docs', async () => {
+test('a link cannot insert text into the page /docs', async () => {
   const page = await openDocs('#Your%20session%20is%20over:%20call%20555%200100');
   await expectAlert(page, 'There is no such operation');
   expect(await page.getByText('555').count()).toBe(0);
 });
 
-test('a site that opens /docs cannot navigate its window, and a login there succeeds', async () => {
+test('a site that opens /docs in a window cannot navigate that window, and a login in the window succeeds', async () => {
   sites.pages.set('https://evil.example/', `<button onclick="it = window.open('${issuer}/docs')">Open</button>`);
   const context = await browser.newContext();
   const evil = await context.newPage();
@@ -900,7 +900,7 @@ test('a site that opens /docs cannot navigate its window, and a login there succ
   expect(page.url()).toBe(`${issuer}/docs`);
 });
 
-test('forced colours show which operation is current at /docs', async () => {
+test('the current operation at /docs is visible in the forced colours mode', async () => {
   const page = await openDocs('#listNodes', { forcedColors: 'active' });
   const colorOf = (selector: string): Promise<unknown> =>
     page.evaluate(`getComputedStyle(document.querySelector('${selector}')).borderLeftColor`);
@@ -917,8 +917,8 @@ test('scripts cannot create markup from text at /docs', async () => {
   complaints.length = 0;
 });
 
-describe('/docs at another address than the issuer', () => {
-  test('/docs at another address than the issuer links to the issuer and accepts an access token', async () => {
+describe('/docs at an address other than the issuer', () => {
+  test('/docs at an address other than the issuer links to the issuer and accepts an access token', async () => {
     const page = await newPage();
     await page.goto(`${gateway()}/docs#listNodes`);
     const link = page.getByRole('link', { name: `${issuer}/docs` });
@@ -940,14 +940,14 @@ describe('/docs at another address than the issuer', () => {
     expect((await call(`${gateway()}${nodesPath}?limit=0`, { token: await adminToken() })).status).toBe(200);
   });
 
-  test('/docs at another address than the issuer rejects a login response', async () => {
+  test('/docs at an address other than the issuer rejects a login response', async () => {
     const page = await newPage();
     await page.goto(`${gateway()}/docs/callback?code=c&state=s&iss=${encodeURIComponent(issuer)}`);
     await expectAlert(page, 'not started in this tab');
   });
 });
 
-test('/docs without JavaScript links to the descriptions', async () => {
+test('/docs without JavaScript links to the OpenAPI descriptions', async () => {
   const page = await newPage({ javaScriptEnabled: false });
   await page.goto(`${issuer}/docs`);
   await page.getByText('This page needs JavaScript').waitFor();
@@ -959,7 +959,7 @@ test('/docs without JavaScript links to the descriptions', async () => {
 });
 
 describe('/docs with only the keyboard', () => {
-  test('an operation at /docs can be found and sent, and its response read, with only the keyboard', async () => {
+  test('users can find an operation at /docs, send the request and read the response with only the keyboard', async () => {
     const page = await openDocs();
     const { keyboard } = page;
     const tabTo = async (selector: string): Promise<void> => {
@@ -998,7 +998,7 @@ describe('/docs with only the keyboard', () => {
     await expectLoggedIn(page, surfer);
   });
 
-  test('the Tab key reaches every control of /docs, which shows its focus', async () => {
+  test('every control of /docs can be reached with the Tab key and shows the focus', async () => {
     const page = await openDocs('#postOauthRevoke');
     const count = await page
       .locator('a[href], button:not([disabled]), input:not([disabled]), select, textarea, summary, pre[tabindex]')
@@ -1042,7 +1042,7 @@ describe.each(['light', 'dark'] as const)('/docs in %s mode', (colorScheme) => {
     expect(await found(page)).toEqual([]);
   });
 
-  test('/docs fits into 320 pixels', async () => {
+  test('/docs fits into a window of 320 pixels', async () => {
     const page = await loggedIn(surfer, '', { ...options, viewport: { width: 320, height: 480 } });
     const width = (): Promise<unknown> => page.evaluate('document.documentElement.scrollWidth');
     expect(await width()).toBe(320);

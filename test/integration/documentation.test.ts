@@ -131,20 +131,22 @@ async function keepSigningKeys(): Promise<() => Promise<void>> {
 }
 
 /** Documents whose examples build on each other; they delete what they create. */
-describe.each([
-  '../README.md',
-  'guides/accounts.md',
-  'guides/tokens.md',
-  'guides/install.md',
-  'guides/expose.md',
-  'guides/console-cookbook.md',
-  'guides/kubectl.md',
-  'guides/operations.md',
-  'guides/troubleshooting.md',
-  'guides/migration.md',
-  'reference/errors.md',
-  'reference/metrics.md',
-])('docs/%s', (file) => {
+describe.each(
+  [
+    '../README.md',
+    'guides/accounts.md',
+    'guides/tokens.md',
+    'guides/install.md',
+    'guides/expose.md',
+    'guides/console-cookbook.md',
+    'guides/kubectl.md',
+    'guides/operations.md',
+    'guides/troubleshooting.md',
+    'guides/migration.md',
+    'reference/errors.md',
+    'reference/metrics.md',
+  ].map((file) => [join('docs', file), file] as const),
+)('%s', (_path, file) => {
   const all = blocksOf(file);
   let reader: Reader;
   let restore: () => Promise<void>;

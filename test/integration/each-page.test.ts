@@ -90,7 +90,7 @@ describe.each(Object.entries(pages))('the page %s', (_, goTo) => {
     expect((await tabbed(page)).filter(([, shows]) => !shows)).toEqual([]);
   });
 
-  test('each page works without scripts', async () => {
+  test('each page is usable without JavaScript', async () => {
     const without = await browser.newPage({ javaScriptEnabled: false });
     await goTo(without);
     const [one, other] = await Promise.all(

@@ -63,8 +63,8 @@ interface ConfigMap extends KubeObject {
   readonly data: Readonly<Record<string, string>>;
 }
 
-describe('the manifests of the documents', () => {
-  test('the manifests of the documents include those of docs/guides/expose.md', () => {
+describe('the documented manifests', () => {
+  test('the documented manifests include those of docs/guides/expose.md', () => {
     expect(manifests.map(([, block]) => (parse(block) as KubeObject).kind)).toEqual(['TLSRoute']);
   });
 
@@ -72,13 +72,16 @@ describe('the manifests of the documents', () => {
     expect(await send(block)).toMatchObject({ code: 0, stderr: '' });
   });
 
-  test.each(manifests)('kube-apiserver rejects the documented manifest %s with an unknown field', async (_, block) => {
-    const { spec, ...object } = parse(block) as KubeObject;
-    const unknown = stringify({ ...object, spec: { ...spec, unknown: true } });
-    expect(await send(unknown)).toMatchObject({ code: 1, stderr: expect.stringContaining('spec.unknown') });
-  });
+  test.each(manifests)(
+    'kube-apiserver rejects the documented manifest %s if an unknown field is added',
+    async (_, block) => {
+      const { spec, ...object } = parse(block) as KubeObject;
+      const unknown = stringify({ ...object, spec: { ...spec, unknown: true } });
+      expect(await send(unknown)).toMatchObject({ code: 1, stderr: expect.stringContaining('spec.unknown') });
+    },
+  );
 
-  test('the manifests of the documents refer to the Service of the chart and to one of its ports', async () => {
+  test('the documented manifests refer to the Service of the chart and to one of its ports', async () => {
     const service = (await render('{}')).find(({ kind }) => kind === 'Service') as Service;
     const https = service.spec.ports.find(({ name }) => name === 'https');
     const [route] = manifests.map(([, block]) => parse(block) as KubeObject);
@@ -89,19 +92,22 @@ describe('the manifests of the documents', () => {
   });
 });
 
-describe('the values of the documents', () => {
-  test('the chart values of the documents include those of docs/guides/expose.md', () => {
+describe('the documented chart values', () => {
+  test('the documented chart values include those of docs/guides/expose.md', () => {
     expect(values.length).toBeGreaterThan(3);
   });
 
-  test.each(values)('kube-apiserver accepts the chart with the documented values %s', async (_, block) => {
-    const objects = await render(block);
-    const byNamespace = Map.groupBy(objects, ({ metadata }) => metadata.namespace ?? release.namespace);
-    for (const [namespace, members] of byNamespace) {
-      const rendered = members.map((one) => stringify(one)).join('---\n');
-      expect(await send(rendered, '--namespace', namespace)).toMatchObject({ code: 0, stderr: '' });
-    }
-  });
+  test.each(values)(
+    'kube-apiserver accepts the manifests of the chart with the documented values %s',
+    async (_, block) => {
+      const objects = await render(block);
+      const byNamespace = Map.groupBy(objects, ({ metadata }) => metadata.namespace ?? release.namespace);
+      for (const [namespace, members] of byNamespace) {
+        const rendered = members.map((one) => stringify(one)).join('---\n');
+        expect(await send(rendered, '--namespace', namespace)).toMatchObject({ code: 0, stderr: '' });
+      }
+    },
+  );
 
   test.each(values)('the configuration of the chart with the documented values %s is valid', async (_, block) => {
     const objects = await render(block);

@@ -70,13 +70,13 @@ const some = long === undefined ? ['fuzzing'] : everything;
 
 const rightlessToken = async (): Promise<string> => (await login(rightless, gateway(), passwords.alice)).access_token;
 
-describe('responses conform to the description', () => {
+describe('responses conform to the OpenAPI description', () => {
   test.each<[string, () => Promise<string | undefined>, readonly string[], number]>([
     ['the administrator', adminToken, edges, 1],
     ['a user without rights', rightlessToken, some, 2],
     ['an anonymous caller', async () => undefined, some, 2],
   ])(
-    'responses conform to the description for %s',
+    'responses conform to the OpenAPI description for %s',
     async (_, token, phases, cases) => {
       const { code, output } = await fuzz(await token(), phases, cases);
       expect({ code, output: code === 0 ? '' : output }).toEqual({ code: 0, output: '' });

@@ -248,7 +248,7 @@ async function lifetimes(way: Way): Promise<unknown[]> {
   return steps;
 }
 
-test('objects can be created, changed, applied and deleted through the gateway as at kube-apiserver', async () => {
+test('creating, changing, applying and deleting objects has the same results at the gateway and kube-apiserver', async () => {
   const beside = await lifetimes(direct);
   expect(await lifetimes(through)).toEqual(beside);
 });
@@ -394,7 +394,7 @@ const review = (headers: Call['headers']): Promise<Received> =>
   );
 
 describe('a user with the right to impersonate', () => {
-  test('a user with the right to impersonate acts as the users whom they are allowed to impersonate, as at kube-apiserver', async () => {
+  test('a user with the right to impersonate can act only as the users whom they are allowed to impersonate', async () => {
     await create('/apis/rbac.authorization.k8s.io/v1/clusterroles', {
       metadata: { name: 'may-be-heidi' },
       rules: [{ apiGroups: [''], resources: ['users'], verbs: ['impersonate'], resourceNames: ['heidi'] }],
@@ -507,27 +507,27 @@ const manifest = (): string => {
 describe.each([
   ["the cluster's version", () => lab().kubectl],
   ['another version', () => foundPath(lab().otherKubectl)],
-])('kubectl of %s', (_, program) => {
+])('kubectl in %s', (_, program) => {
   const run = kubectls(program);
   test.each<[string, string[]]>([
     ['reads nodes', ['get', 'nodes']],
     ['reads wide tables', ['get', 'nodes', '-o', 'wide', '--show-labels']],
     ['reads whole objects', ['get', 'nodes', '-o', 'json']],
-    ['reads in pages', ['get', 'nodes', '--chunk-size=2', '-o', 'name']],
+    ['reads a list in pages', ['get', 'nodes', '--chunk-size=2', '-o', 'name']],
     ['sorts a list', ['get', 'nodes', '--sort-by=.metadata.uid']],
     ['describes a node', ['describe', 'node', 'node-1']],
     ['explains a field', ['explain', 'deployment.spec.strategy']],
     ['lists the API resources', ['api-resources', '--sort-by=name']],
-    ['lists versions', ['api-versions']],
+    ['lists the API versions', ['api-versions']],
     ['reads an aggregated resource', ['get', 'nodes.resources.platform.io']],
-    ['gets a rejection', ['get', 'secrets', '-n', 'kube-system']],
-    ['finds nothing', ['get', 'configmap', 'none']],
+    ['is rejected', ['get', 'secrets', '-n', 'kube-system']],
+    ['finds no object', ['get', 'configmap', 'none']],
     ['lists its rights', ['auth', 'can-i', '--list']],
     ['checks a missing right', ['auth', 'can-i', 'delete', 'nodes']],
     ['sends a raw request', ['get', '--raw', '/api/v1/nodes/node-2']],
     ['applies manifests', ['apply', '-f', '@']],
     ['applies the same manifests again', ['apply', '-f', '@']],
-    ['applies on the server side', ['apply', '--server-side', '--force-conflicts', '-f', '@']],
+    ['uses server-side apply', ['apply', '--server-side', '--force-conflicts', '-f', '@']],
     ['compares manifests', ['diff', '-f', '@']],
     ['patches an object', ['patch', 'configmap', 'settings', '-p', '{"data":{"b":"2"}}']],
     ['labels an object', ['label', '--overwrite', 'configmap', 'settings', 'x=y']],
@@ -537,7 +537,7 @@ describe.each([
     ['shows the rollout history', ['rollout', 'history', 'deployment/web']],
     ['exposes a Deployment', ['expose', 'deployment', 'web', '--port=80', '--dry-run=server', '-o', 'name']],
     ['deletes objects', ['delete', 'service,deployment,configmap', '-l', 'none=such']],
-    ['deletes and creates again', ['replace', '--force', '-f', '@']],
+    ['deletes and recreates objects', ['replace', '--force', '-f', '@']],
   ])('kubectl prints the same at the gateway and kube-apiserver when it %s', async (_what, args) => {
     const path = manifest();
     const given = args.map((arg) => (arg === '@' ? path : arg));
@@ -574,7 +574,7 @@ test('a stream through the gateway ends when the session of its token is revoked
   expect((await received(through({ ...gwen, token }, '/version'))).status).toBe(401);
 });
 
-test('the gateway returns an error while kube-apiserver is unavailable, and serves requests again when it is back', async () => {
+test('the gateway returns an error while kube-apiserver is unavailable, and forwards requests again afterwards', async () => {
   expect((await received(through(gwen, '/version'))).status).toBe(200);
   const start = await stopApiserver();
   try {

@@ -79,7 +79,7 @@ describe.each<[Language, object, RegExp]>([
 ])('a client generated in %s', (language, more, warning) => {
   let made: Generated;
 
-  test('the generator of a client prints no warnings that the descriptions cause', async () => {
+  test('the client generator prints no warnings about the OpenAPI description', async () => {
     made = await generate(language);
     const complaints = made.printed
       .split('\n')
@@ -87,7 +87,7 @@ describe.each<[Language, object, RegExp]>([
     expect(complaints.filter((line) => !warning.test(line))).toEqual([]);
   }, 300_000);
 
-  test('a generated client gets responses that match the description', async () => {
+  test('a generated client gets responses that match the OpenAPI description', async () => {
     const [program, ...args] = await build(language, made);
     const input = JSON.stringify({
       username: 'admin',

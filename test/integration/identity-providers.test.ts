@@ -197,7 +197,7 @@ describe('LDAP with the mapping auto', () => {
     expect(responses.map(({ status }) => status)).toEqual([200, 200]);
   });
 
-  test('LDAP with the mapping auto updates the name and e-mail address at a login, but not those of other users', async () => {
+  test('LDAP with the mapping auto updates the displayName and e-mail address of a user at the next login', async () => {
     deleteLater('erin');
     await login('erin', undefined, right);
     await patch(userPath('erin'), { spec: { displayName: 'Somebody', email: null } });
@@ -214,9 +214,9 @@ describe('LDAP with the mapping auto', () => {
     ['a wrong password', 'erin', wrong],
     ['an unknown name', 'nobody-at-all', right],
     ['a filter instead of a name', '*)(uid=*', right],
-    ['every name', '*', right],
+    ['a wildcard instead of a name', '*', right],
     ['a filter that matches an entry', 'erin)(objectClass=*', right],
-    ['an escape', '\\65rin', right],
+    ['a name with an LDAP escape', '\\65rin', right],
     ['a name that two entries share', 'twins@example.org', right],
     ['the DN of an entry', `uid=erin,ou=people,${suffix}`, right],
   ])('LDAP with the mapping auto rejects %s with the same response', async (_, username, password) => {
@@ -229,7 +229,7 @@ describe('LDAP with the mapping auto', () => {
     expect(problemOf(await attempt('erin', ''))).toEqual({ status: 400, error: 'invalid_request' });
   });
 
-  test('LDAP with the mapping auto never queries or merges users of the platform', async () => {
+  test('LDAP with the mapping auto never logs an LDAP user in as an existing user of the platform', async () => {
     // The LDAP server has a user with this name and password.
     expect(problemOf(await attempt('alice'))).toEqual(refused);
     expect(problemOf(await attempt('Alice'))).toEqual(refused);
@@ -249,7 +249,7 @@ describe('LDAP with the mapping auto', () => {
     expect((response.json as OAuthProblem).error_description).toContain("'system:'");
   });
 
-  test('LDAP with the mapping auto counts failed logins as for any user, whichever login name was used', async () => {
+  test('LDAP with the mapping auto limits failed logins, whatever the case of the letters in the login name', async () => {
     deleteLater('frank');
     const names = ['frank', 'FRANK', 'fRank', 'frAnk', 'fraNk'];
     for (const name of names) {
@@ -262,7 +262,7 @@ describe('LDAP with the mapping auto', () => {
     expect(response.headers['retry-after']).toMatch(/^\d+$/);
   });
 
-  test('LDAP with the mapping auto revokes sessions of a disabled user, and rejects new logins like a wrong password', async () => {
+  test('LDAP with the mapping auto revokes sessions of a disabled user, and rejects logins with the message for a wrong password', async () => {
     deleteLater('ivan');
     const tokens = await login('ivan', undefined, right);
     await patch(userPath('ivan'), { spec: { state: 'Disabled' } });
@@ -310,7 +310,7 @@ describe('LDAP over StartTLS', () => {
     });
   });
 
-  test('LDAP over StartTLS rejects a certificate of another CA', async () => {
+  test('LDAP over StartTLS rejects a server certificate of another CA', async () => {
     await use(provider({}, { caCertificate: undefined }));
     expect(problemOf(await attempt('erin'))).toEqual({ status: 503, error: 'temporarily_unavailable' });
   });
@@ -319,7 +319,7 @@ describe('LDAP over StartTLS', () => {
 describe('LDAP with the mapping lookup', () => {
   beforeAll(() => used(provider({ mapping: 'lookup' })));
 
-  test('LDAP with the mapping lookup accepts only LDAP users who are linked to a user, whatever the name of the user', async () => {
+  test('LDAP with the mapping lookup accepts only LDAP users who are linked to a platform user, whatever the names', async () => {
     const response = await attempt('frank2');
     expect(problemOf(response)).toEqual(refused);
     const unknown = await attempt('erin');
@@ -374,7 +374,7 @@ describe('an LDAP provider', () => {
     });
   });
 
-  test('an LDAP provider that is removed from the configuration revokes its sessions', async () => {
+  test('removing an LDAP provider from the configuration revokes its sessions', async () => {
     await used(provider());
     deleteLater('erin');
     const tokens = await eventually('the directory responds again', () => login('erin', undefined, right));
@@ -452,7 +452,7 @@ describe('an OpenID provider', () => {
   async function logIn(browser: Browser, subject = 'o-1'): Promise<Page> {
     return await back(browser, await openid.login(await pressButton(browser), subject));
   }
-  test('an OpenID provider logs users in and creates them, whichever replica they return to', async () => {
+  test('an OpenID provider logs users in and creates them, whichever replica receives the response of the provider', async () => {
     deleteLater('olivia');
     const browser = newBrowser();
     const url = await pressButton(browser);
@@ -488,7 +488,7 @@ describe('an OpenID provider', () => {
     });
   });
 
-  test("an OpenID provider passes the provider's groups to the client for which the login was started", async () => {
+  test("an OpenID provider's groups apply to the tokens of the client that started the login", async () => {
     deleteLater('olivia');
     await bind('openid-test', 'platform-node-reader', { kind: 'Group', name: 'sso:engineers' });
     undo.push(() => unbind('openid-test'));
@@ -519,7 +519,7 @@ describe('an OpenID provider', () => {
     await expectRefused(browser, response, 403, 'disabled');
   });
 
-  test('OpenID responses for another browser, provider or state are rejected', async () => {
+  test('login responses of an OpenID provider for another browser, provider or state are rejected', async () => {
     const browser = newBrowser();
     const query = await openid.login(await pressButton(browser), 'o-1');
     const other = newBrowser();
@@ -541,7 +541,7 @@ describe('an OpenID provider', () => {
     await expectRefused(browser, await back(browser, query), 400, 'does not match');
   });
 
-  test('an OpenID provider that denies a login leads to an error page', async () => {
+  test('a login that the OpenID provider denies ends at an error page', async () => {
     const browser = newBrowser();
     const state = new URL(await pressButton(browser)).searchParams.get('state') ?? '';
     const query = new URLSearchParams({ error: 'access_denied', state, iss: openid.issuer });
@@ -550,13 +550,7 @@ describe('an OpenID provider', () => {
 
   test.each<[string, (nonce: string) => object, boolean?, string?, number?]>([
     // Validation fails before the access token would fail at the userinfo endpoint.
-    [
-      'that is valid, but whose access token the userinfo endpoint rejects,',
-      (nonce) => ({ nonce }),
-      false,
-      'is unavailable',
-      503,
-    ],
+    ['whose access token the userinfo endpoint rejects', (nonce) => ({ nonce }), false, 'is unavailable', 503],
     ['for another client', (nonce) => ({ nonce, aud: 'another' })],
     ['of another issuer', (nonce) => ({ nonce, iss: 'https://attacker.example' })],
     ['of another login', () => ({ nonce: 'another' })],
@@ -590,7 +584,7 @@ describe('an OpenID provider', () => {
     });
   });
 
-  test('an OpenID provider that is removed from the configuration loses its sessions and its button', async () => {
+  test('removing an OpenID provider from the configuration revokes its sessions and removes its login button', async () => {
     deleteLater('olivia');
     const browser = newBrowser();
     expect((await logIn(browser)).text).toEqual(loggedInAs('olivia'));

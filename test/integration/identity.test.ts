@@ -313,7 +313,7 @@ describe("the aggregator's certificate", () => {
     );
   });
 
-  test("the aggregator's certificate may be any certificate that the proxy CA signs for an allowed name", async () => {
+  test("any certificate that the proxy CA signs for an allowed name is accepted as the aggregator's certificate", async () => {
     const another = await proxyAuthority().issue({ commonName: 'front-proxy-client' });
     expect((await call(aggregatedNodes(), { certificate: another, headers: masters })).status).toBe(200);
   });
@@ -332,7 +332,7 @@ describe('impersonation', () => {
   });
 });
 
-describe('a token elsewhere than in the Authorization header', () => {
+describe('a token outside the Authorization header', () => {
   let token = '';
   beforeAll(async () => {
     token = await adminToken();
@@ -349,7 +349,7 @@ describe('a token elsewhere than in the Authorization header', () => {
     }
   });
 
-  test('a token in a form that is sent to the token endpoint gets 400', async () => {
+  test('a request to the token endpoint with an access_token in its form gets 400', async () => {
     remember(token);
     const response = await postForm({ ...passwordForm('alice'), access_token: token });
     expect({ status: response.status, ...(response.json as object) }).toMatchObject({
@@ -360,7 +360,7 @@ describe('a token elsewhere than in the Authorization header', () => {
 
   // evidence: bearer-in-cookie
   test.each(['token', 'access_token', 'Authorization', '__Secure-session'])(
-    'a token in the cookie %s is ignored: the request gets 401',
+    'a token in the cookie "%s" is ignored: the request gets 401',
     async (name) => {
       expect(await statuses({ headers: { cookie: `${name}=${token}` } })).toEqual(all(401));
       expect(await statuses({ headers: { cookie: `${name}=Bearer ${token}` } })).toEqual(all(401));
@@ -368,7 +368,7 @@ describe('a token elsewhere than in the Authorization header', () => {
   );
 
   test.each(['proxy-authorization', 'x-auth-token', 'x-access-token', 'sec-websocket-protocol'])(
-    'a token in the header %s is ignored: the request gets 401',
+    'a token in the header "%s" is ignored: the request gets 401',
     async (name) => {
       expect(await statuses({ headers: { [name]: `Bearer ${token}` } })).toEqual(all(401));
     },

@@ -163,7 +163,7 @@ test(
   cases * 100,
 );
 
-test('the gateway rejects no identity that kube-apiserver accepts, except its own', async () => {
+test('the gateway accepts the impersonation of any ServiceAccount that kube-apiserver accepts, except its own', async () => {
   const name = 'impersonator-of-all';
   await createServiceAccount(name);
   await createClusterRole(name, [{ verbs: ['impersonate'], apiGroups: [''], resources: ['users', 'serviceaccounts'] }]);

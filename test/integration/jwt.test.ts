@@ -143,7 +143,7 @@ describe('a bearer token', () => {
   });
 });
 
-describe('the settings of tokens', () => {
+describe('the token settings', () => {
   let restore: () => Promise<void>;
   beforeAll(async () => {
     restore = await configure(({ authentication }) => {
@@ -154,7 +154,7 @@ describe('the settings of tokens', () => {
   });
   afterAll(() => restore());
 
-  test('the settings of tokens can change the algorithm of new tokens, while old tokens stay valid', async () => {
+  test('the token settings can change the algorithm of new tokens, while old tokens stay valid', async () => {
     const { access_token: token } = await login('admin');
     expect(decodeToken(token).header).toMatchObject({ alg: 'RS256', typ: 'at+jwt' });
     expect(verifies(token, await publicKey('RS256'))).toBe(true);
@@ -162,7 +162,7 @@ describe('the settings of tokens', () => {
     expect(await statusWith(await adminToken())).toBe(200);
   });
 
-  test('the settings of tokens limit a token to the lifetime of its session', async () => {
+  test('the token settings limit the lifetime of a token to that of its session', async () => {
     const { access_token: token, expires_in: life } = await login('alice');
     const { exp, iat } = decodeToken(token).claims;
     expect(Number(exp) - Number(iat)).toBe(life);

@@ -259,7 +259,7 @@ describe('a kube-apiserver with the issuer and platform-cli as audiences, withou
   });
 
   const others: Readonly<Record<string, () => Promise<string>>> = {
-    'an id_token of platform-cli without a name': () => idTokenOfDevice('openid'),
+    'an id_token of platform-cli without a username claim': () => idTokenOfDevice('openid'),
     'an id_token of another client': async () =>
       (await tokens({ ...passwordForm('alice'), scope: 'openid profile' })).id_token ?? '',
     'a refresh token': async () => (await tokens(passwordForm('alice'))).refresh_token,
@@ -274,7 +274,7 @@ describe('a kube-apiserver with the issuer and platform-cli as audiences, withou
       });
       return token;
     },
-    'a token for kube-apiserver': async () =>
+    'a token for the audience kubernetes': async () =>
       (await tokens({ ...passwordForm('alice'), audience: 'kubernetes' })).access_token,
   };
   // evidence: issuer-audience-at-kube-apiserver

@@ -47,7 +47,7 @@ beforeAll(described, 240_000);
 describe.each([
   ["the cluster's version", kubectl],
   ['another version', otherKubectl],
-])('kubectl of %s', (_, client) => {
+])('kubectl in %s', (_, client) => {
   test.each([
     [[]],
     [['-o', 'wide']],
@@ -301,7 +301,7 @@ describe.each([
       for (const name of [names.half, names.other]) await removeClusterRole(name);
     });
 
-    test('kubectl with impersonation allows a user or a group with platform-node-reader to read nodes', async () => {
+    test('kubectl with impersonation can read nodes as a user or a group bound to platform-node-reader', async () => {
       for (const as of [
         ['--as', names.reader],
         ['--as', 'anyone', '--as-group', names.group],
@@ -340,7 +340,7 @@ describe.each([
       },
     );
 
-    test('kubectl auth can-i gives the same results with impersonation', async () => {
+    test('kubectl auth can-i reports the rights of the impersonated user', async () => {
       for (const verb of ['get', 'list', 'watch']) {
         expect(await may(client, verb)).toBe('yes');
         expect(await may(client, verb, '--as', names.reader)).toBe('yes');

@@ -106,7 +106,7 @@ test('a replica that started later reports an expired revision if it cannot know
 
 const classes = (base: string): string => `${base}${nodesPath.replace(/nodes$/, 'priorityclasses')}`;
 
-test('a replica that started later caches a resource only from the first request for that resource', async () => {
+test('a replica that started later does not cache a resource before the first request for that resource', async () => {
   const first = (await get(classes(gateway(0)))).json as KubeList;
   await create(`${releasePath}/configmaps`, { metadata: { name } });
   const started = (await get(classes(later.baseURL))).json as KubeList;

@@ -172,9 +172,9 @@ describe('login failures at one replica', () => {
   });
 });
 
-describe('login failures of strangers', () => {
+describe('login failures from other addresses', () => {
   // evidence: familiar-address-replicas
-  test('login failures of strangers do not lock a user out at an address of an earlier login of the user', async () => {
+  test('login failures from other addresses do not lock a user out at an address from which the user has logged in', async () => {
     const { username } = await limit({ maxTries: 3 });
     const address = newAddress();
     expectRight(await attempt({ username, address, right: true }));
@@ -238,7 +238,7 @@ const tryAs = (client: string, secret: string, address: string, base = gateway()
     { base, headers: { 'x-forwarded-for': address } },
   );
 
-describe('guesses of a client secret', () => {
+describe('guesses at a client secret', () => {
   test.each(['exists', 'does not exist'])(
     'guesses at a client secret are limited per address, for a client that %s',
     async (kind) => {

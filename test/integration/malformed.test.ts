@@ -66,7 +66,7 @@ function expectOne(responses: readonly RawResponse[], code: number, reason: stri
 test.each([
   ['gateway', '/oauth/userinfo', 'Content-Length: x'],
   ['gateway over TLS', '/.well-known/openid-configuration?a', 'Transfer-Encoding: x'],
-])('invalid HTTP at the %s gets an error in the format of the path %s', async (name, path, header) => {
+])('invalid HTTP at the %s gets an error in the format that the path %s uses', async (name, path, header) => {
   const [response, ...more] = await send((listeners[name] as () => Listener)().url, get(path, header));
   expect(more).toEqual([]);
   expect([response?.status, JSON.parse(response?.body ?? '')]).toEqual([
@@ -301,7 +301,7 @@ describe.each(Object.keys(listeners))('%s', (name) => {
     expect(response?.headers['audit-id']).toMatch(/^[0-9a-f]{8}-[0-9a-f-]{27}$/);
   });
 
-  test('the server survives connections that end without a complete request', async () => {
+  test('the server still serves requests after connections that end without a complete request', async () => {
     for (const bytes of [
       '',
       '\r\n\r\n',
@@ -316,7 +316,7 @@ describe.each(Object.keys(listeners))('%s', (name) => {
     }
   });
 
-  test('the server survives clients that disconnect during a response', async () => {
+  test('the server still serves requests after clients disconnect during a response', async () => {
     for (let round = 0; round < 20; round += 1) {
       const socket = connect(url());
       await once(socket, name === 'gateway' ? 'connect' : 'secureConnect');
@@ -371,7 +371,7 @@ describe.each(['gateway over TLS', 'aggregated'])('%s over HTTP/2', (name) => {
     expect(await sendHeaders({ ...path, ...headers })).toBe(expected);
   });
 
-  test('the server survives bytes that are not HTTP/2 frames', async () => {
+  test('the server still serves requests after bytes that are not HTTP/2 frames', async () => {
     const socket = connect(here().url, 'h2');
     const response = drain(socket);
     socket.write(`PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n${'nonsense'.repeat(100)}`);

@@ -127,7 +127,7 @@ describe('filters of the node list', () => {
     expect(namesIn(await list(query({ uid: uid.slice(1) })))).toEqual([]);
   });
 
-  test('the node list is filtered by labels and fields as at kube-apiserver', async () => {
+  test('the node list contains the same nodes for label and field selectors as at kube-apiserver', async () => {
     for (const parameters of [
       { labelSelector: 'kubernetes.io/arch=amd64' },
       { labelSelector: 'kubernetes.io/hostname,!suite' },
@@ -302,8 +302,8 @@ function asServed(node: KubeObject, managedFields = false): object {
   };
 }
 
-describe('a node is the object of the core API', () => {
-  test('a node in the list is the object of the core API', async () => {
+describe('a node equals the object of the core API', () => {
+  test('a node in the list equals the object of the core API', async () => {
     // kwok and kube-controller-manager write to some nodes meanwhile.
     await eventually('both have the same nodes', async () => {
       const core = await nodes();
@@ -316,7 +316,7 @@ describe('a node is the object of the core API', () => {
   });
 
   test.each([true, false])(
-    'a node read by name with managedFields=%s is the object of the core API, on each replica and listener',
+    'a node read by name with managedFields=%s equals the object of the core API, on each replica and listener',
     async (managedFields) => {
       for (const base of [gateway(0), gateway(1), secureGateway(0), secureGateway(1)])
         await eventually('both have the same node', async () => {
@@ -327,12 +327,12 @@ describe('a node is the object of the core API', () => {
     },
   );
 
-  test('nodes in the list have managedFields on request', async () => {
+  test('nodes in the list have managedFields if requested', async () => {
     const { items } = await list('?names=row-b&managedFields=true');
     expect(items).toEqual([asServed(await get(nodePath('row-b')), true)]);
   });
 
-  test('a node is reduced to the requested fields, both when read by name and in the list', async () => {
+  test('a node contains only the requested fields, both when read by name and in the list', async () => {
     const core = await get<KubeObject & { spec: object }>(nodePath('row-a'));
     const expected = {
       apiVersion: 'v1',
@@ -360,7 +360,7 @@ describe('a node is the object of the core API', () => {
     },
   );
 
-  test('a node is returned as indented JSON on request', async () => {
+  test('a node is returned as indented JSON if requested', async () => {
     const [plain, pretty] = [await send('/row-c'), await send('/row-c?pretty=true')];
     expect(pretty.json).toEqual(plain.json);
     expect(plain.text).not.toContain('\n  ');

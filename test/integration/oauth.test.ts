@@ -125,7 +125,7 @@ describe('a client with a ServiceAccount', () => {
     await restore();
   });
 
-  test('a client with a ServiceAccount gets tokens with its own rights and with those of the ServiceAccount, on both replicas', async () => {
+  test('a client with a ServiceAccount can get a token with the rights of the client or of the ServiceAccount on both replicas', async () => {
     const own = await tokens({ grant_type: 'client_credentials', ...asClient }, a);
     const subject = await serviceAccountToken(name);
     const exchanged = await tokens(
@@ -170,7 +170,7 @@ describe('the token webhook', () => {
     await removeServiceAccount(name);
   });
 
-  test('the token webhook serves callers who are allowed to create tokenreviews, and returns the current state of the user', async () => {
+  test('the token webhook requires the right to create tokenreviews, and returns the current state of the user', async () => {
     const caller = await serviceAccountToken(name);
     const { access_token: token } = await login('alice', a);
     expect((await review(token, caller)).json).toMatchObject({
@@ -187,11 +187,11 @@ describe('the token webhook', () => {
 
 const kids = async (base: string): Promise<string[]> => (await published(base)).map(({ kid }) => kid).toSorted();
 
-describe('the rotation of the signing keys', () => {
+describe('a rotation of the signing keys', () => {
   const secretPath = `${releasePath}/secrets/platform-signing-keys`;
   type Secret = KubeObject & { readonly data: Readonly<Record<string, string>> };
 
-  test('a command that rotates the signing keys publishes the next keys before it signs with them, and no replica rejects a token', async () => {
+  test('a rotation of the signing keys publishes the next keys before their first use, and no replica rejects a token', async () => {
     const before = await kids(a);
     const old = await login('alice', a);
     await patch(secretPath, { metadata: { annotations: { 'platform.io/rotate-keys': 'in a test' } } });

@@ -281,19 +281,19 @@ afterAll(async () => {
 
 const withAuthenticated = (...groups: string[]): string[] => [...groups, authenticated].toSorted();
 
-describe('an access token has the same identity everywhere', () => {
-  test('an access token with unusual groups has the same identity everywhere', async () => {
+describe('an access token identifies the same user in whoami, the audit log and kube-apiserver', () => {
+  test('an access token with unusual groups identifies the same user in whoami, the audit log and kube-apiserver', async () => {
     const { access_token: token } = await tokens(passwordForm('odd', password));
     const groups = withAuthenticated(...odd);
     await expectOneOwnIdentity(token, { username: 'odd', groups }, true);
   });
 
-  test('an access token with groups that resemble groups with rights has the same identity everywhere', async () => {
+  test('an access token with groups that resemble groups with rights identifies the same user in whoami, the audit log and kube-apiserver', async () => {
     const { access_token: token } = await tokens(passwordForm('twin', password));
     await expectOneOwnIdentity(token, { username: 'twin', groups: withAuthenticated(...twins) }, false);
   });
 
-  test('an access token with a name of 253 characters has the same identity everywhere', async () => {
+  test('an access token with a name of 253 characters identifies the same user in whoami, the audit log and kube-apiserver', async () => {
     const username = 'n'.repeat(253);
     const { access_token: token } = await tokens(passwordForm(username, password));
     await expectOneOwnIdentity(token, { username, groups: [authenticated] }, true);
@@ -302,12 +302,15 @@ describe('an access token has the same identity everywhere', () => {
   test.each([
     ['Odd.Client_1', 'gru\u0308ße', true],
     ['odd-client-1', 'Grüße', false],
-  ])('an access token of the client %s has the same identity everywhere', async (name, own, isBound) => {
-    const form = { grant_type: 'client_credentials', client_id: name, client_secret: clientSecret };
-    const { access_token: token } = await tokens(form);
-    const expected = { username: `platform:client:${name}`, groups: withAuthenticated(own) };
-    await expectOneOwnIdentity(token, expected, isBound);
-  });
+  ])(
+    'an access token of the client %s identifies the same user in whoami, the audit log and kube-apiserver',
+    async (name, own, isBound) => {
+      const form = { grant_type: 'client_credentials', client_id: name, client_secret: clientSecret };
+      const { access_token: token } = await tokens(form);
+      const expected = { username: `platform:client:${name}`, groups: withAuthenticated(own) };
+      await expectOneOwnIdentity(token, expected, isBound);
+    },
+  );
 });
 
 test('a ServiceAccount token has the same identity as at kube-apiserver', async () => {
@@ -320,7 +323,7 @@ test('a ServiceAccount token has the same identity as at kube-apiserver', async 
 });
 
 describe('an LDAP login', () => {
-  test('an LDAP login has the same identity everywhere', async () => {
+  test('an LDAP login identifies the same user in whoami, the audit log and kube-apiserver', async () => {
     const response = await eventually('the directory responds', async () => {
       const given = await postForm(passwordForm('Jürgen Müller', password));
       expect(given.status).toBe(200);
@@ -372,7 +375,7 @@ async function logIn(
 }
 
 describe('a login at an OpenID provider', () => {
-  test('a login at an OpenID provider has the same identity everywhere', async () => {
+  test('a login at an OpenID provider identifies the same user in whoami, the audit log and kube-apiserver', async () => {
     const verifier = randomUUID() + randomUUID();
     const challenge = createHash('sha256').update(verifier).digest('base64url');
     const { browser, page } = await logIn('zoe', challenge);
@@ -457,7 +460,7 @@ describe('the front proxy', () => {
     });
   });
 
-  test('the front proxy is trusted for the same certificate chains as at kube-apiserver', async () => {
+  test('the front proxy is trusted with the same certificate chains by the server and by kube-apiserver', async () => {
     const { certificate: root, key } = proxyAuthority();
     const algorithm = { name: 'ECDSA', namedCurve: 'P-256' };
     const pkcs8 = createPrivateKey(key).export({ type: 'pkcs8', format: 'der' });

@@ -31,7 +31,7 @@ const texts = (of: string): Map<string, string> =>
       .map((file) => [file, readFileSync(join(of, file), 'utf8')]),
   );
 
-test('the chart and the archive of descriptions contain the published descriptions', async () => {
+test('the chart and the archive of OpenAPI descriptions contain the published OpenAPI descriptions', async () => {
   expect(readdirSync(folder).toSorted()).toEqual(['SHA256SUMS', chart, descriptions].toSorted());
   for (const [archive, inside] of [
     [chart, 'platform-apiserver/api'],
@@ -51,7 +51,7 @@ test('the chart and the archive of descriptions contain the published descriptio
 const max = (1024 * 1024) / 3;
 
 afterAll(() => helm('rollback', release.name, '--wait'));
-test('a release of the chart fills at most a third of a Secret', async () => {
+test('a Helm release of the chart takes at most a third of the maximum size of a Secret', async () => {
   const values = await helm('get', 'values', release.name, '--output', 'yaml');
   const before = await helm('get', 'manifest', release.name);
   await helm('upgrade', release.name, join(folder, chart), '--reuse-values', '--force-conflicts');

@@ -164,7 +164,7 @@ describe('a session object in the cluster', () => {
   });
 });
 
-test('a logout at one replica ends the login and the session of the client at both replicas', async () => {
+test('a logout at one replica requires a new login, and revokes the session of the client at both replicas', async () => {
   const { at, tokens } = await logIn();
   const query = new URLSearchParams({
     id_token_hint: tokens.id_token ?? '',

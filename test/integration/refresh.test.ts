@@ -66,7 +66,7 @@ describe('a session', () => {
         expect(session).not.toContain(part);
   });
 
-  test('a session ends on all replicas when its object is deleted', async () => {
+  test('a session is invalid on all replicas after its object is deleted', async () => {
     const { access_token: token, refresh_token: next } = await login('admin');
     expect(await statusWith(token, b)).toBe(200);
     await kube().json(sessionOf(token), { method: 'DELETE' });
@@ -75,7 +75,7 @@ describe('a session', () => {
     await expectRefused(next, b);
   });
 
-  test('a session ends on all replicas when its object is revoked', async () => {
+  test('a session is invalid on all replicas after its object is marked as revoked', async () => {
     const { access_token: token, refresh_token: next } = await login('admin');
     const session = await get<{ status: object }>(sessionOf(token));
     await kube().json(sessionOf(token), {
@@ -88,7 +88,7 @@ describe('a session', () => {
 });
 
 describe('within the grace period', () => {
-  test('every retry of a refresh within the grace period gets the same successor on any replica', async () => {
+  test('every retry of a refresh within the grace period gets the same new refresh token on any replica', async () => {
     await set((authentication) => {
       authentication['refreshGrace'] = '10m';
     });
@@ -102,7 +102,7 @@ describe('within the grace period', () => {
     await refresh(successor, a);
   });
 
-  test('a retry of a refresh after its successor was used is detected as reuse', async () => {
+  test('a retry of a refresh is detected as reuse after the new refresh token was used', async () => {
     await set((authentication) => {
       authentication['refreshGrace'] = '10m';
     });
@@ -137,7 +137,7 @@ describe('after the grace period', () => {
   });
 });
 
-describe('settings of sessions', () => {
+describe('the session settings', () => {
   test('a session that is not refreshed for the duration refreshTokenIdle expires', async () => {
     const idle = await login('admin');
     await set((authentication) => {
@@ -161,7 +161,7 @@ describe('settings of sessions', () => {
     expect(await statusWith(alice.access_token, a)).toBe(403);
   });
 
-  test('only one of several simultaneous logins on both replicas keeps its session', async () => {
+  test('one of several simultaneous logins at both replicas keeps its session if only one session is allowed', async () => {
     await set((authentication) => {
       authentication['multipleLogin'] = false;
     });

@@ -127,7 +127,7 @@ describe('a built-in resource', () => {
     expect((await send('namespaces/generic-3/configmaps/settings')).json).toEqual(item);
   });
 
-  test('a built-in resource can be named by the same names as in kubectl', async () => {
+  test('a built-in resource can be requested by the names that kubectl accepts', async () => {
     for (const name of ['deployments', 'deployments.apps', 'deployments.v1.apps'])
       expect(await list(`namespaces/generic-1/${name}`)).toMatchObject({
         kind: 'DeploymentList',
@@ -140,7 +140,7 @@ describe('a built-in resource', () => {
     expect(await list('nodes.v1.?limit=0')).toMatchObject({ kind: 'NodeList', apiVersion: 'v1' });
   });
 
-  test('a cluster-scoped built-in resource has no namespace', async () => {
+  test('a built-in resource is served only in its scope, which is the cluster or a namespace', async () => {
     expect((await send('namespaces/generic-1')).json).toMatchObject({
       kind: 'Namespace',
       metadata: { name: 'generic-1' },
@@ -188,8 +188,8 @@ describe('a built-in resource', () => {
   });
 });
 
-describe('properties specific to a kind', () => {
-  test('a kind can have its own status and parameters', async () => {
+describe('a list of a built-in resource', () => {
+  test('a list of a built-in resource supports status values and parameters specific to the resource', async () => {
     expect(named(await list('namespaces/generic-1/deployments?status=updating'))).toEqual(['generic-1/web']);
     expect((await list('namespaces/generic-1/deployments?status=running')).totalItems).toBe(0);
     expect((await list('namespaces?label=generic-test&status=Active')).totalItems).toBe(5);
@@ -197,7 +197,7 @@ describe('properties specific to a kind', () => {
     expect((await list('secrets?label=generic-test&type=Opaque')).totalItems).toBe(5);
   });
 
-  test('discovery lists the display name of a kind', async () => {
+  test('a list of a built-in resource can be filtered by the display name of the objects', async () => {
     const annotations = { 'platform.io/alias-name': 'Einstellungen' };
     await patch('/api/v1/namespaces/generic-2/configmaps/settings', { metadata: { annotations } });
     await eventually('the alias is found', async () => {
@@ -207,7 +207,7 @@ describe('properties specific to a kind', () => {
 });
 
 describe('the components of the platform', () => {
-  test("the components of the platform are the platform's own workloads", async () => {
+  test("the components of the platform include the platform's own workloads", async () => {
     const { items } = (await send('components')).json as {
       items: { metadata: { name: string }; services: string[] }[];
     };
@@ -450,7 +450,7 @@ describe('a custom resource', () => {
     for (const plural of ['widgets', 'gadgets']) await remove(`${definitions}/${plural}.${group}`);
   });
 
-  test('a custom resource is served soon after its definition is created, and follows its changes and its deletion', async () => {
+  test('a custom resource is served soon after its CRD is created or changed, and no longer after the CRD is deleted', async () => {
     const forbid = await allowCaching();
     try {
       expectStatus(await send('widgets'), 404, 'NotFound');

@@ -44,7 +44,7 @@ async function killAndStart(index: number): Promise<void> {
 
 // evidence: session-replica-crash
 test(
-  'killed replicas keep all sessions, restore no revoked session, and accept no refresh token twice',
+  'after replicas are killed, no session is lost, no revoked session is valid, and no refresh token is accepted twice',
   async () => {
     const load = new SessionLoad([gateway(0), gateway(1), third.baseURL]);
     const end = new AbortController();

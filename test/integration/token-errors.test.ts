@@ -302,7 +302,7 @@ describe('the token endpoint', () => {
     expect((await postForm(right, { base: aggregated() })).status).toBe(401);
   });
 
-  test('an unknown path beside the token endpoint gets 404', async () => {
+  test('an unknown path below /oauth gets 404', async () => {
     for (const path of ['/oauth/nothing', '/oauth/Token', '/oauth/'])
       expectProblem(await call(`${gateway()}${path}`, { method: 'POST' }), 404, 'invalid_request');
   });

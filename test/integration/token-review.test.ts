@@ -125,14 +125,14 @@ const ofAlice = (): object => ({
   audiences: [issuer],
 });
 
-describe('client-go gets the user of an access token', () => {
+describe('a TokenReview of client-go returns the user of an access token', () => {
   // evidence: gateway-token-review-replicas
   test.each<[string, string, string, readonly string[]]>([
     ['in protobuf by default', '', protobuf, []],
     ['in JSON', json, json, []],
-    ['for the issuer, in protobuf', '', protobuf, [issuer]],
-    ['for the issuer among others, in JSON', json, json, ['https://other.example', issuer]],
-  ])('client-go gets the user of an access token %s', async (_, contentType, sent, audiences) => {
+    ['with the issuer as audience, in protobuf', '', protobuf, [issuer]],
+    ['with the issuer and another audience, in JSON', json, json, ['https://other.example', issuer]],
+  ])('a TokenReview of client-go returns the user of an access token %s', async (_, contentType, sent, audiences) => {
     const seen = await review(alice.access_token, audiences, contentType);
     expect(seen).toEqual({ contentType: sent, accept: expect.stringContaining(json), status: ofAlice() });
   });
@@ -144,7 +144,7 @@ describe('kube-apiserver does not authenticate', () => {
     'an id_token that is a bearer token at the gateway': async () => [alice.id_token ?? ''],
     'a refresh token': async () => [alice.refresh_token],
     'the token of a user who must change the password': async () => [await tokenOf(newcomer)],
-    'a token for kube-apiserver that does not trust this server': async () => {
+    'a token for a kube-apiserver that does not trust this server': async () => {
       const { access_token: token } = await tokens({ ...passwordForm('alice'), audience: 'kubernetes' });
       return [token];
     },
@@ -175,7 +175,7 @@ describe('kube-apiserver does not authenticate', () => {
   });
 });
 
-test('the id_token and the access token of the reviewed user are bearer tokens at the gateway', async () => {
+test('the gateway accepts the access token and the id_token of a user as bearer tokens', async () => {
   for (const token of [alice.access_token, alice.id_token ?? ''])
     expect((await call(`${secureGateway()}/version`, { token })).status).toBe(200);
 });

@@ -60,7 +60,7 @@ describe('a User object', () => {
     expect((await postForm(refreshForm(tokens.refresh_token))).status).toBe(400);
   });
 
-  test('a deleted User object loses its sessions, and a new User of the same name gets neither sessions nor password', async () => {
+  test('deleting a User object revokes its sessions, and a new User of the same name inherits neither sessions nor password', async () => {
     await person('frank');
     const tokens = await session('frank');
     await removeUser('frank');
@@ -82,7 +82,7 @@ describe('a User object', () => {
     expect(await loginStatuses('grace')).toEqual([200, 200]);
   });
 
-  test('a User object with the name of a configured user has no effect, and its status reports that', async () => {
+  test('a User object with the name of a configured user has no effect and a status that reports the conflict', async () => {
     undo.push(() => removeUser('bob'));
     await createUser('bob', { groups: ['platform:admins'] });
     await eventually('the condition is there', async () => {
@@ -102,7 +102,7 @@ describe('kube-apiserver rejects a user', () => {
     ...[' system:masters', 'a\u00A0', 'a\nb', '\u0000'].map(
       (name) => ['a group with invisible characters', { groups: [name] }, 'should match'] as const,
     ),
-    ['a group twice', { groups: ['a', 'a'] }, 'Duplicate value'],
+    ['the same group twice', { groups: ['a', 'a'] }, 'Duplicate value'],
     ['an empty group', { groups: [''] }, 'should be at least 1 chars long'],
     ['an invalid e-mail address', { email: 'erin' }, 'should match'],
     ['an unknown state', { state: 'Gone' }, 'supported values: "Active", "Disabled"'],
@@ -189,7 +189,7 @@ describe('adding a user to a group', () => {
 });
 
 // evidence: own-user-object-replicas
-test('users cannot edit their own User object', async () => {
+test('users cannot edit their own User object through kube-apiserver', async () => {
   await person('liam', { groups: ['liams'] });
   const can = await kubectl('auth', 'can-i', 'patch', 'users.iam.platform.io/liam', '--as', 'liam');
   expect(can.stdout.trim()).toBe('no');

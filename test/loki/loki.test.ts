@@ -47,7 +47,7 @@ storeSuite('loki', {
     }),
   more(stand: () => Stand) {
     describe('a Loki tenant', () => {
-      test('a Loki tenant with lower limits gets complete results', async () => {
+      test('a log query returns complete results for a Loki tenant with lower limits', async () => {
         await push(stand().url, small, { tenant: 'small' });
         const store = openLoki(stand().url, 'small');
         const model = new Model(small, { findsSigns: true });
@@ -60,7 +60,7 @@ storeSuite('loki', {
         await store.close();
       });
 
-      test('log lines of a Loki tenant that are JSON objects are returned as their text', async () => {
+      test('a log query returns the configured text field of Loki lines that are JSON objects', async () => {
         // Loki replaces invalid UTF-8 by blanks.
         const records = small
           .filter(({ namespace }) => ['special', 'edges', 'ns-1'].includes(namespace))
@@ -73,7 +73,7 @@ storeSuite('loki', {
         await store.close();
       });
 
-      test('log lines of a Loki tenant in another format than the configured one are returned unchanged', async () => {
+      test('a log query returns Loki lines unchanged if they do not have the configured format', async () => {
         const records = small.filter(({ namespace }) => namespace === 'ns-2');
         await push(stand().url, records, { tenant: 'plain' });
         const store = openLoki(stand().url, 'plain', { textField: 'log' });
@@ -81,7 +81,7 @@ storeSuite('loki', {
         await store.close();
       });
 
-      test('more records of one time than a Loki query may return cause a note that some are missing', async () => {
+      test('a log query reports missing records if more records have the same time than Loki returns per query', async () => {
         const records = Array.from({ length: 150 }, (_, index) => ({
           time: at(burst, index < 140 ? 7 : index),
           namespace: 'a',
@@ -100,13 +100,13 @@ storeSuite('loki', {
         await store.close();
       });
 
-      test('a Loki tenant without records gets empty results', async () => {
+      test('a log query returns empty results for a Loki tenant without records', async () => {
         const store = openLoki(stand().url, 'nobody');
         await expectSame(store, new Model([], { findsSigns: true }), everything);
         await store.close();
       });
 
-      test('a Loki tenant must be configured if Loki requires one', async () => {
+      test('a log query without a configured tenant fails if Loki requires a tenant', async () => {
         const store = openLoki(stand().url, '', {});
         await expect(store.check(never)).rejects.toMatchObject({
           code: 502,
@@ -116,7 +116,7 @@ storeSuite('loki', {
       });
     });
 
-    test('a Loki query over several years finds old records', async () => {
+    test('a log query over several years finds old records in Loki', async () => {
       const years = [2021, 2023, 2026].map((year, index) => ({
         time: at(Date.UTC(year, 3, 5) / 1_000, index),
         namespace: 'a',

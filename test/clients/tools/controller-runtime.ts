@@ -42,5 +42,5 @@ export const controllerRuntime: Tool = {
     const modules = await readFile(join(import.meta.dirname, '../go/go.mod'), 'utf8');
     return { version: /controller-runtime (v\S+)/.exec(modules)?.[1] ?? '', path: '' };
   },
-  flows: { 'reconciles, and hands over the leadership': elect },
+  flows: { 'reconciles objects, and transfers leadership to another instance': elect },
 };

@@ -46,7 +46,7 @@ export const grafana = {
   name: 'grafana',
   build: async () => ({ version: '(replayed)', path: '' }),
   flows: {
-    'with use_pkce: logs in, and maps name, e-mail and role': logsIn,
+    'with use_pkce: logs in, and maps name, e-mail address and role': logsIn,
     'as shipped: fails, and the error names use_pkce': shipped,
   },
 } satisfies Tool;

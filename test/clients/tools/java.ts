@@ -21,11 +21,11 @@ const through =
     deepEqual(await lines(client, flow, site.gateway, site), expected);
 
 const flows: Tool['flows'] = {
-  'reads the kubeconfig of make run': async (client, site) =>
+  'reads the kubeconfig that make run writes': async (client, site) =>
     deepEqual(await lines(client, 'nodes', site.kubeconfig, site), await names()),
   'lists nodes in pages through the gateway': async (client, site) =>
     deepEqual(await lines(client, 'nodes', site.gateway, site), await names()),
-  'lists the nodes of the platform': async (client, site) =>
+  'lists nodes of the group resources.platform.io': async (client, site) =>
     deepEqual(await lines(client, 'platform', site.gateway, site), await names()),
   'creates, applies, patches and deletes objects': through('objects', [
     'created 1',
@@ -35,7 +35,7 @@ const flows: Tool['flows'] = {
     'deleted',
     '404 NotFound',
   ]),
-  'runs an informer': through('informer', ['added 1', 'updated 2', 'deleted 2']),
+  'receives changes through an informer': through('informer', ['added 1', 'updated 2', 'deleted 2']),
   'reads the log of a pod': through('logs', ['the first line']),
 };
 

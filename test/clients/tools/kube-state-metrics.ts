@@ -10,7 +10,7 @@ export const kubeStateMetrics: Tool = {
   name: 'kube-state-metrics',
   build: () => buildGoProgram('kube-state-metrics'),
   flows: {
-    'reports objects that exist, appear and disappear': async ({ path }, site) => {
+    'reports existing, created and deleted objects': async ({ path }, site) => {
       const port = await freePort(24_000);
       const telemetry = await freePort(port + 1);
       const address = [

@@ -192,11 +192,11 @@ export const kubelogin: Tool = {
   name: 'kubelogin',
   build: () => buildGoProgram('kubelogin'),
   flows: {
-    'as shipped: logs in with a browser, then uses its cache': shipped,
+    'as shipped: logs in with a browser, then uses the cached token': shipped,
     'as shipped: refreshes an expired id_token': refreshes,
-    'as shipped: logs in again after a revocation': revoked,
+    'as shipped: logs in again after the session was revoked': revoked,
     'with --grant-type=device-code: logs in': withFlag('--grant-type=device-code'),
-    'with --oidc-use-access-token: needs no entry in idTokenClients': withoutIDTokens,
+    'with --oidc-use-access-token: succeeds without an entry in idTokenClients': withoutIDTokens,
     'with --oidc-pkce-method=no: fails, and the error names the flag': withoutPKCE,
   },
 };

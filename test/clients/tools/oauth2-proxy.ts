@@ -104,7 +104,7 @@ export const oauth2Proxy: Tool = {
   flows: {
     'with code_challenge_method: logs in, and sends id_tokens to the gateway': logsIn,
     'with skip_jwt_bearer_tokens: accepts access tokens': bearers,
-    'as shipped: fails, and the address names code_challenge_method': withoutPKCE,
-    'without oidc_email_claim: fails for a user without e-mail': withoutClaim,
+    'as shipped: fails, and the error_description in the URL names code_challenge_method': withoutPKCE,
+    'without oidc_email_claim: fails for a user without an e-mail address': withoutClaim,
   },
 };

@@ -106,7 +106,7 @@ export const springSecurity: Tool = {
   name: 'spring-security',
   build: () => buildJavaProgram('spring-security'),
   flows: {
-    'has the documented decoder': documentedDecoder,
-    'logs in with PKCE, refreshes, validates access tokens, and notices a revocation': everything,
+    'uses the documented JWT decoder': documentedDecoder,
+    'logs in with PKCE, refreshes and validates tokens, and detects a revoked token': everything,
   },
 };

@@ -72,7 +72,7 @@ export function faultsSuite(name: string, { section, start, countRequests }: Fac
   const open = (query: string): Promise<Message> => lab.open('http', `${path}?${query}`, as('alice'));
 
   describe('log records of more than a megabyte', () => {
-    test('log records of more than a megabyte are returned completely, and a page that cannot hold them all reports the problem', async () => {
+    test('log records of more than a megabyte are returned completely, and a page over 8 MiB is reported as partial', async () => {
       const few = (await get('namespaces=large&sort=asc&size=3')).json() as unknown as {
         query: { total: number; records: LogRecord[] };
       };
@@ -117,8 +117,8 @@ export function faultsSuite(name: string, { section, start, countRequests }: Fac
   const logsLine = async (): Promise<string | undefined> =>
     (await readyz())[1].split('\n').find((line) => line.includes('logs'));
 
-  describe('a store that is suspended', () => {
-    test('a suspended store causes a warning for authenticated callers until it is resumed, and the server stays ready', async () => {
+  describe('a suspended log store', () => {
+    test('a suspended log store causes a warning in /readyz?verbose until it is resumed, and the server stays ready', async () => {
       expect(await logsLine()).toBe('[+]logs ok');
       process.kill(store.pid, 'SIGSTOP');
       try {
@@ -134,8 +134,8 @@ export function faultsSuite(name: string, { section, start, countRequests }: Fac
     });
   });
 
-  describe('a store that crashes', () => {
-    test('running requests fail with an error when the store crashes, and new requests succeed after its restart', async () => {
+  describe('a log store that crashes', () => {
+    test('a log store that crashes makes running requests fail, and new requests succeed after its restart', async () => {
       const tail = await open('follow=true&namespaces=ns-1');
       const logged = text(tail);
       const reading = await open(`operation=export&namespaces=large&${time}`);

@@ -58,7 +58,7 @@ const many = (count: number, name: string): string[] => [
 const selections: readonly (readonly [name: string, Partial<Selection>])[] = [
   ['everything', {}],
   ['everything since 1970', { start: 0, end }],
-  ['a time without an index', { start: start - 864_000, end: start - 777_600 }],
+  ['a period without an index', { start: start - 864_000, end: start - 777_600 }],
   ['nothing, before the first record', { end: start - 86_400 }],
   ['nothing, after the last record', { start: end + 86_400 }],
   ['a single second', { start: edge, end: edge }],
@@ -78,7 +78,10 @@ const selections: readonly (readonly [name: string, Partial<Selection>])[] = [
       ]),
     },
   ],
-  ['a namespace that starts after the end', { start, end: edge, namespaces: new Map([['edges', edge + 1]]) }],
+  [
+    'a namespace that was created after the end of the period',
+    { start, end: edge, namespaces: new Map([['edges', edge + 1]]) },
+  ],
   [
     'two namespaces and a keyword',
     {
@@ -131,18 +134,18 @@ const selections: readonly (readonly [name: string, Partial<Selection>])[] = [
   ['the end of a word', log('nection ')],
   ['a whole word', log(' ok ')],
   ['whole words', log(' connection refused ')],
-  ['letters within a word after a different sign', log('=onnectio')],
+  ['letters of a word after a sign that does not precede them', log('=onnectio')],
   ['a word that does not occur', log('xylophone')],
   ['two keywords', { ...wide, ...log('panic', 'reconcile') }],
   ['adjacent words', log('connection refused to')],
   ['words that are not adjacent', log('connection to')],
-  ['words with an incomplete last one', log('connection ref')],
+  ['words of which the last is incomplete', log('connection ref')],
   ['an address', log('10.20.30.40:5432')],
   ['the start of an address', log('10.20.30')],
   ['digits with a comma', log('1,000')],
   ['words with an apostrophe', log("can't open")],
   ['words with a tab between them', log('tab\tand')],
-  ['words in colours', log('\u001b[31mred')],
+  ['words in ANSI colours', log('\u001b[31mred')],
   ['words with underscores', log('session_start')],
   ['words that start with underscores', log('__x')],
   ['letters with colons and points', log('a:b')],
@@ -154,16 +157,16 @@ const selections: readonly (readonly [name: string, Partial<Selection>])[] = [
   ['letters of other languages', log('GRÖSSER', 'déjà vu', 'Zürich')],
   ['letters of other languages within words', log('ÖSSE', 'éjà v', 'üric')],
   ['Chinese characters', log('节点 已经')],
-  ['text after colours', log('red alert')],
+  ['text after ANSI colours', log('red alert')],
   ['text that was invalid UTF-8', log('not all of this was utf')],
   ['the second line', log('second line')],
   ['text across the end of a line', log('first line second')],
   ['a word longer than the index limit', log(`${'x'.repeat(300)}tail`)],
-  ['records of a megabyte', { namespaces: new Map([['special', 0]]), ...log('big') }],
-  ['300 namespaces, each from its own time on', { namespaces: tenants(0, 300) }],
-  ['5,000 namespaces, each from its own time on', { namespaces: tenants(0, corpus.tenants) }],
+  ['records of one megabyte', { namespaces: new Map([['special', 0]]), ...log('big') }],
+  ['300 namespaces, each from a different time on', { namespaces: tenants(0, 300) }],
+  ['5,000 namespaces, each from a different time on', { namespaces: tenants(0, corpus.tenants) }],
   [
-    '5,000 namespaces in the middle of the time',
+    '5,000 namespaces in a part of the period',
     { start: tenantSince(2_000), end: tenantSince(4_000), namespaces: tenants(0, corpus.tenants) },
   ],
   ['5,000 namespaces and a keyword', { namespaces: tenants(0, corpus.tenants), ...log('first') }],
@@ -267,7 +270,7 @@ export function storeSuite(name: string, { count, findsSigns, digits = 9, begin,
       expect(await result).toEqual(model.histogram(selection, interval));
     });
 
-    test.each(intervals)('the log store returns histogram buckets of $count $unit', async (interval) => {
+    test.each(intervals)('the log store returns a histogram with the interval $count$unit', async (interval) => {
       for (const partial of [{}, { start: edge, end: edge }, { namespaces: tenants(0, 900) }]) {
         const selection = selected(partial);
         const result = stand.store.histogram(selection, interval, signal);
@@ -322,13 +325,13 @@ export function storeSuite(name: string, { count, findsSigns, digits = 9, begin,
       await expectPages(selection, 'desc', 10, 10);
     });
 
-    test('the log store returns the total number of records with an empty page', async () => {
+    test('the log store returns the total number of records for a query of size 0', async () => {
       const { total, records } = await stand.store.query(all, { order: 'desc', from: 0, size: 0 }, signal);
       expect([total, records]).toEqual([count, []]);
     });
 
     test.each(['asc', 'desc'] as const)(
-      'the log store pages over 5,000 namespaces in the order "%s"',
+      'the log store returns pages of records from 5,000 namespaces in the order "%s"',
       async (order) => {
         const selection = selected({ namespaces: tenants(0, corpus.tenants) });
         await expectPages(selection, order, 3_000, 15_000);
@@ -361,14 +364,14 @@ export function storeSuite(name: string, { count, findsSigns, digits = 9, begin,
       expect(sorted(found)).toEqual(sorted(expected));
     });
 
-    test('the log store ends an abandoned export, and completes the next one', async () => {
+    test('the log store completes an export that follows an abandoned export', async () => {
       for (let left = 0; left < 3; left += 1)
         for await (const piece of stand.store.export(all, 'asc', signal)) if (piece.length > 0) break;
       const selection = selected({ namespaces: new Map([['special', 0]]) });
       expect((await exported(selection, 'asc')).length).toBe(model.select(selection).length);
     });
 
-    test('the log store returns records of a megabyte completely', async () => {
+    test('the log store returns records of one megabyte completely', async () => {
       const selection = selected({ pods: ['big-0'] });
       const { records } = await stand.store.query(selection, { order: 'asc', from: 0, size: 10 }, signal);
       expect(records.map((record) => record.log.length)).toEqual([0, 1, 2].map(() => megabyte + 'big 0 '.length));

@@ -7,7 +7,7 @@ const path = '/apis/resources.platform.io/v1alpha3/nodes';
 const resource = 'nodes.resources.platform.io';
 
 export const aggregation: Case = {
-  title: 'kubectl reaches the pods through kube-apiserver',
+  title: 'kubectl reaches the server through kube-apiserver',
   steps: (cluster) => [
     step('kube-apiserver reports the aggregated API as available', async () => {
       await cluster.until('the APIService is available', async () => {

@@ -37,19 +37,24 @@ export const audit: Case = {
         const settings = ['auditVolume.emptyDir.sizeLimit=10Mi', `config.audit.log.path=${path}`];
         await helmInstall(cluster, ...settings, `config.audit.webhook.url=${url}`);
       }),
-      step('the audit file of the server that handled a request names the user and the response', async () => {
-        const base = `http://${host}`;
-        const { access_token: token } = await logIn(cluster.inside, base, await adminPassword(cluster));
-        // A server that is being replaced may handle the request, and writes to no file.
-        await cluster.until('the event is in a file', async () => {
-          strictEqual((await cluster.inside.request(`${base}${requestPath}`, { token })).status, 404);
-          const files = await Promise.all((await pods(cluster)).map(({ metadata }) => fileOf(cluster, metadata.name)));
-          events = files.flatMap(eventOf);
-          return events.length > 0;
-        });
-        strictEqual(events[0]?.user.username, 'admin');
-        strictEqual(events[0].responseStatus.code, 404);
-      }),
+      step(
+        'the audit file of the replica that handled a request has an event with the user and the response',
+        async () => {
+          const base = `http://${host}`;
+          const { access_token: token } = await logIn(cluster.inside, base, await adminPassword(cluster));
+          // A server that is being replaced may handle the request, and writes to no file.
+          await cluster.until('the event is in a file', async () => {
+            strictEqual((await cluster.inside.request(`${base}${requestPath}`, { token })).status, 404);
+            const files = await Promise.all(
+              (await pods(cluster)).map(({ metadata }) => fileOf(cluster, metadata.name)),
+            );
+            events = files.flatMap(eventOf);
+            return events.length > 0;
+          });
+          strictEqual(events[0]?.user.username, 'admin');
+          strictEqual(events[0].responseStatus.code, 404);
+        },
+      ),
       step('the audit webhook receives the same event in a list', async () => {
         await cluster.until('the event was sent', async () => {
           const lists = await cluster.kubectl(`--namespace ${elsewhere} logs ${receiver}`);

@@ -7,7 +7,7 @@ export const confinement: Case = {
   title: 'The server runs with restricted privileges',
   steps: (cluster) => [
     step(
-      'the server runs as user 65532 without capabilities or a way to gain them, with a seccomp filter',
+      'the server runs as user 65532 with a seccomp filter, without capabilities and without a way to gain them',
       async () => {
         const text = await inServer(cluster, "fs.readFileSync('/proc/1/status', 'utf8')");
         const status = Object.fromEntries(text.split('\n').map((line) => line.split(/:\s+/, 2) as [string, string]));

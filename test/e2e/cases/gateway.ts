@@ -57,13 +57,13 @@ export const gateway: Case = {
     };
 
     return [
-      step('kim is allowed to edit one namespace with two running pods', async () => {
+      step('the user kim gets the right to edit one namespace with two running pods', async () => {
         kubectl = (await programs(['kubectl'])).kubectl;
         await prepare(cluster);
         ({ token, ways } = await waysOf(cluster));
         await cluster.kubectl(`--namespace ${shop} wait --for=condition=Ready pod/till --timeout=60s`);
       }),
-      step('kubectl auth whoami prints kim', async () => {
+      step('kubectl auth whoami prints the username kim', async () => {
         const { stdout } = await same(['auth', 'whoami', '-o', 'jsonpath={.status.userInfo.username}']);
         strictEqual(stdout, person);
       }),
@@ -72,7 +72,7 @@ export const gateway: Case = {
         strictEqual((await same(['logs', 'talker', '--tail=1'])).stdout, '3\n');
       }),
       ...Object.entries(transports).flatMap(([transport, env]) => [
-        step(`kubectl exec by ${transport} returns output, errors and the exit code`, async () => {
+        step(`kubectl exec over ${transport} returns output, errors and the exit code`, async () => {
           const { code, stdout, stderr } = await same(
             ['exec', 'till', '--', 'sh', '-c', 'echo out; echo err >&2; exit 7'],
             env,
@@ -80,10 +80,10 @@ export const gateway: Case = {
           deepStrictEqual({ code, stdout }, { code: 7, stdout: 'out\n' });
           match(stderr, /^err\n/);
         }),
-        step(`kubectl exec -i by ${transport} transfers megabytes in both directions`, async () => {
+        step(`kubectl exec -i over ${transport} transfers megabytes in both directions`, async () => {
           strictEqual((await same(['exec', '-i', 'till', '--', 'cat'], env, much)).stdout, much);
         }),
-        step(`kubectl exec -it by ${transport} has a terminal`, async () => {
+        step(`kubectl exec -it over ${transport} provides a terminal`, async () => {
           for (const way of ways) {
             const words = [kubectl, ...way.flags, 'exec', '-it', 'till', '--', 'sh'];
             // kubectl needs a terminal to provide one.
@@ -95,7 +95,7 @@ export const gateway: Case = {
             match(stdout, /^a terminal\r?$/m);
           }
         }),
-        step(`kubectl attach by ${transport} prints the output of the pod`, async () => {
+        step(`kubectl attach over ${transport} prints the output of the pod`, async () => {
           for (const way of ways) {
             const attached = start(way, ['attach', 'till'], env);
             const [first] = (await once(attached.stdout, 'data')) as [Buffer];
@@ -103,7 +103,7 @@ export const gateway: Case = {
             attached.kill();
           }
         }),
-        step(`kubectl cp by ${transport} copies files in both directions`, async () => {
+        step(`kubectl cp over ${transport} copies files in both directions`, async () => {
           writeFileSync(file('there'), much);
           for (const way of ways) {
             const there = await run(way, ['cp', file('there'), 'till:/tmp/there'], env);
@@ -112,7 +112,7 @@ export const gateway: Case = {
             ok(readFileSync(file('back'), 'utf8') === much);
           }
         }),
-        step(`kubectl port-forward by ${transport} forwards requests`, async () => {
+        step(`kubectl port-forward over ${transport} forwards requests`, async () => {
           for (const way of ways) {
             const forward = start(way, ['port-forward', 'pod/till', ':7777'], env);
             try {
@@ -124,13 +124,17 @@ export const gateway: Case = {
             }
           }
         }),
-        step(`kubectl exec by ${transport} has about the same round-trip time as at kube-apiserver`, async () => {
-          const figures: string[] = [];
-          for (const way of ways) figures.push(`${way.name} ${(await roundTrip(start(way, echo, env))).toFixed(2)} ms`);
-          return figures.join(', ');
-        }),
+        step(
+          `kubectl exec over ${transport} has about the same round-trip time through the server as directly`,
+          async () => {
+            const figures: string[] = [];
+            for (const way of ways)
+              figures.push(`${way.name} ${(await roundTrip(start(way, echo, env))).toFixed(2)} ms`);
+            return figures.join(', ');
+          },
+        ),
       ]),
-      step('exec by the Kubernetes client for JavaScript works', async () => {
+      step('the Kubernetes client for JavaScript executes a command in a pod', async () => {
         const [itself, through] = await Promise.all(
           ['kubeconfig', 'kim.kubeconfig'].map((name) => byScript(file(name))),
         );
@@ -156,7 +160,7 @@ export const gateway: Case = {
         await Promise.all(ended);
         strictEqual((await run(way, ['get', 'pods'])).code, 1);
       }),
-      step('deleting the user deletes the password', async () => {
+      step('deleting a user deletes the Secret with the password', async () => {
         const uid = await cluster.kubectl(`get users.iam.platform.io ${person} -o jsonpath={.metadata.uid}`);
         await cluster.kubectl(`delete users.iam.platform.io ${person}`);
         await cluster.kubectl(`delete namespace ${shop} --timeout=60s`);

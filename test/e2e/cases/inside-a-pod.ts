@@ -4,7 +4,7 @@ import { adminPassword, authority, host, listNodes, logIn, nodesPath, pods, refr
 import { step, type Case } from '../steps.ts';
 
 export const insideAPod: Case = {
-  title: 'A component in the cluster calls the server by its name',
+  title: 'A component in the cluster calls the server by its DNS name',
   steps: (cluster) => {
     const client = cluster.inside;
     let token = '';

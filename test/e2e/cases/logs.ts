@@ -19,7 +19,7 @@ const texts = ({ query }: LogResponse): string[] => query.records.map(({ log }) 
 const script = 'i=0; while [ $i -lt 5 ]; do i=$((i+1)); echo "line $i"; done; echo "Problem: none" >&2; sleep 3600';
 
 export const logs: Case = {
-  title: 'Logs of pods are read from their node',
+  title: 'The server reads pod logs from the node',
   steps: (cluster) => {
     let token = '';
     const fetchLogs = async (query: string): Promise<LogResponse> => {
@@ -49,7 +49,7 @@ export const logs: Case = {
           async () => (await fetchLogs(`namespaces=${shop}`)).query.total === 6,
         );
       }),
-      step('the server finds logs by workload, with their times', async () => {
+      step('the server finds logs by workload, and returns their times', async () => {
         const found = await fetchLogs('workloads=writer&log_query=PROBLEM,line%201');
         deepStrictEqual(texts(found), ['Problem: none', 'line 1']);
         for (const { time } of found.query.records) match(time, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z$/);
@@ -64,14 +64,14 @@ export const logs: Case = {
         const text = await cluster.kubectl(`get --raw /apis/${group}/logs?namespaces=${shop}&size=100`);
         deepStrictEqual(texts(JSON.parse(text) as LogResponse), written);
       }),
-      step('logs can be exported', async () => {
+      step('the server exports the logs of a namespace', async () => {
         const { body } = await cluster.inside.request(
           `http://${host}/kapis/${group}/logs?operation=export&start_time=0&namespaces=${shop}`,
           { token },
         );
         deepStrictEqual(body.trimEnd().split('\n').toSorted(), written);
       }),
-      step('the logs of a deleted pod are not available any more', async () => {
+      step('the server no longer returns logs of deleted pods', async () => {
         await cluster.kube.json(`/api/v1/namespaces/${shop}`, { method: 'DELETE' });
         await cluster.until('no log is found', async () => (await fetchLogs(`namespaces=${shop}`)).query.total === 0);
       }),

@@ -18,7 +18,7 @@ import {
 import { step, type Case } from '../steps.ts';
 
 export const nodePort: Case = {
-  title: 'Clients outside the cluster use the server at a port of the node',
+  title: 'Clients outside the cluster use the server through a NodePort',
   steps: (cluster) => {
     let before: { kept: unknown; tokens: Tokens };
     let ports: Record<string, string>;
@@ -29,10 +29,10 @@ export const nodePort: Case = {
         await helmInstall(cluster, 'service.type=NodePort');
         ports = await nodePorts(cluster);
       }),
-      step("the admin's password, the CA and the caBundle are unchanged after the change of the Service", async () => {
+      step('the change of the Service keeps the password of admin, the CA and the caBundle', async () => {
         deepStrictEqual(await keeps(cluster), before.kept);
       }),
-      step('existing sessions continue after the change of the Service', async () => {
+      step('existing sessions stay valid after the change of the Service', async () => {
         const { access_token, refresh_token } = before.tokens;
         deepStrictEqual(await listNodes(cluster.inside, `http://${host}`, access_token), [nodeName]);
         await refresh(cluster.inside, `http://${host}`, refresh_token);
@@ -48,7 +48,7 @@ export const nodePort: Case = {
         deepStrictEqual(await listNodes(cluster.outside, base, access_token), [nodeName]);
       }),
       step(
-        "a machine outside the cluster gets a token over https and lists the nodes, under the server's name",
+        "a machine outside the cluster gets a token and lists the nodes over https at the server's name",
         async () => {
           const connection = { authority: await authority(cluster), connectTo: ports['https'] ?? '' };
           const base = `https://${host}`;

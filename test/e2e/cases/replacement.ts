@@ -6,7 +6,7 @@ import { adminPassword, host, isReady, logIn, namespace, nodesPath, pods, releas
 import { step, type Case } from '../steps.ts';
 
 export const replacement: Case = {
-  title: 'Servers are replaced without a failed request',
+  title: 'Pods of the server are replaced without a failed request',
   steps: (cluster) => {
     const loads = async (): Promise<Parameters<typeof under>[0]> => {
       const base = `http://${host}`;
@@ -32,7 +32,7 @@ export const replacement: Case = {
         );
         return report;
       }),
-      step('no request fails during kubectl delete pod of one replica', async () => {
+      step('no request fails while kubectl deletes the pod of one replica', async () => {
         const [victim] = await pods(cluster);
         return under(await loads(), async () => {
           await cluster.kubectl(`--namespace ${namespace} delete pod ${victim?.metadata.name}`);

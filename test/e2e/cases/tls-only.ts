@@ -17,10 +17,10 @@ export const tlsOnly: Case = {
       return [spec.type, spec.ports.map(({ port }) => port)];
     };
     return [
-      step('helm upgrade switches plain HTTP off, and the probes succeed over TLS', async () => {
+      step('helm upgrade disables plain HTTP, and the probes succeed over TLS', async () => {
         await helmInstall(cluster, 'http.enabled=false', 'service.type=LoadBalancer');
       }),
-      step('the Service has no port 80, and the external Service only port 443', async () => {
+      step('the Service has no port 80, and the external Service has only port 443', async () => {
         deepStrictEqual(await portsOf('platform-apiserver'), ['ClusterIP', [443, 10250]]);
         deepStrictEqual(await portsOf('platform-apiserver-external'), ['LoadBalancer', [443]]);
         await rejects(cluster.inside.request(`http://${host}/livez`));

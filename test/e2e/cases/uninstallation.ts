@@ -21,7 +21,7 @@ export const uninstallation = (before: readonly Item[]): Case => ({
       strictEqual(await found(cluster, `/api/v1/namespaces/${namespace}`), undefined);
     };
     return [
-      step('only the CRDs remain outside the namespace after helm uninstall', async () => {
+      step('only the CRDs and their APIService remain outside the namespace after helm uninstall', async () => {
         await uninstall();
         const kept = [
           '+ apiservices.apiregistration.k8s.io v1alpha2.iam.platform.io',
@@ -52,7 +52,7 @@ export const uninstallation = (before: readonly Item[]): Case => ({
         await uninstall();
         await cluster.until('nothing is left', async () => deepStrictEqual(await elsewhere(), []));
       }),
-      step('deleting the namespace restores the original content of the cluster', async () => {
+      step('deleting the namespace removes everything that the chart added to the cluster', async () => {
         await deleteNamespace();
         deepStrictEqual(difference(before, await inventory(cluster.kube)), []);
       }),
