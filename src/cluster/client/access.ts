@@ -117,7 +117,7 @@ async function authenticatorOf(user: User): Promise<Authenticator | undefined> {
   const authenticator = [new ExecAuth(), new FileAuth()].find((candidate) => candidate.isAuthProvider(user));
   if (authenticator !== undefined || !user.authProvider) return authenticator;
   const { name } = user.authProvider as { readonly name?: string };
-  // The module is loaded on demand, because its libraries are large and servers rarely use OIDC.
+  // The module is loaded on demand, because its libraries are large and servers rarely use OpenID Connect.
   if (name === 'oidc') return new (await import('@kubernetes/client-node/dist/oidc_auth.js')).OpenIDConnectAuth();
   throw new Error(
     `the user "${user.name}" of the kubeconfig has the auth-provider "${name}", which Kubernetes no longer supports; use exec, a token or a certificate`,
