@@ -4,8 +4,9 @@ import * as fc from 'fast-check';
 import { Slots, type SlotsOptions } from '../../../src/runtime/slots.ts';
 import { settle } from '../../labs/cluster-fakes.ts';
 
-/** Started work in order; the test ends each. */
+/** Names of the started tasks, in order. */
 let started: string[];
+/** Functions that complete the tasks, by name. */
 let ends: Map<string, () => void>;
 beforeEach(() => {
   started = [];

@@ -239,7 +239,7 @@ describe('token exchange', () => {
     ['an actor without a type', { actor_token: 'x' }, /actor_token/],
     ['the type of an actor without an actor', { actor_token_type: jwtType }, /actor_token/],
     ['an opaque token', { subject_token: 'opaque' }, /must be a valid token of a ServiceAccount/],
-  ])('token exchange with %s is rejected before any request', async (_, fields, reason) => {
+  ])('token exchange with %s is rejected without a TokenReview', async (_, fields, reason) => {
     const made = await lab();
     const response = await made.token(exchangeOf(serviceToken(made.clock), fields));
     const error = 'audience' in fields ? 'invalid_target' : 'invalid_request';
