@@ -226,7 +226,7 @@ export const logStoreDurations = durations({
   name: 'log_store_duration_seconds',
   help: 'Duration of requests to the log store by operation and result. An export or tail is one request.',
   labels: {
-    operation: first(20, 'query, histogram, statistics, export and tail'),
+    operation: oneOf<string>('query', 'histogram', 'statistics', 'export', 'follow', 'check'),
     result: first(60, '`ok`, the error code, or `ended` if the caller disconnected'),
   },
 });
