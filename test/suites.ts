@@ -1,8 +1,8 @@
 /**
  * `node test/suites.ts [unit] [conformance] [conformance/log-store] [integration]` runs the named suites, all by default. The two halves of
  * the integration suite and the other suites run in parallel, since none of them keeps two cores busy. The script prints the failures, then
- * the duration, budget and CPU time of each suite, then the number of tests. A hanging suite is killed; a suite that takes 1.2 times its
- * budget fails. Exit codes: 0 if all tests passed, 1 after a failure, 2 for a wrong command line.
+ * the duration, budget and CPU time of each suite, then the number of tests. A suite over its budget causes only a warning, since the
+ * duration depends on the machine; a hanging suite is killed. Exit codes: 0 if all tests passed, 1 after a failure, 2 for a wrong command line.
  */
 import { existsSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
@@ -69,8 +69,6 @@ const suites: readonly Budgeted[] = [
     ],
   },
 ];
-/** A suite that takes longer than this multiple of its budget fails. */
-const lateFactor = 1.2;
 /** A suite that takes longer than this multiple of its budget hangs, even on a busy machine, and is killed. */
 const limitFactor = 10;
 
@@ -108,18 +106,15 @@ const seconds = (performance.now() - started) / 1_000;
 
 const sum = (of: (outcome: Outcome) => number): number =>
   finished.reduce((total, { outcome }) => total + of(outcome), 0);
-const isLate = ({ suite, outcome }: Finished): boolean => outcome.seconds > lateFactor * suite.budget;
 
-function lineOf(one: Finished): string {
-  const { suite, outcome } = one;
+function lineOf({ suite, outcome }: Finished): string {
   return [
     `${suite.name}${suite.part === undefined ? '' : ` ${suite.part}`}`.padEnd(22),
     `${outcome.seconds.toFixed(1)} s of ${suite.budget} s`.padStart(18),
     `${outcome.cpuSeconds?.toFixed(1) ?? '?'} s of CPU`.padStart(15),
     `${outcome.passed} passed, ${outcome.failed} failed`,
     ...(outcome.problem === '' ? [] : [`(${outcome.problem})`]),
-    ...(isLate(one) ? [`FAILED: over ${lateFactor} x budget`] : []),
-    ...(!isLate(one) && outcome.seconds > suite.budget ? ['WARNING: over budget'] : []),
+    ...(outcome.seconds > suite.budget ? ['WARNING: over budget'] : []),
   ].join('  ');
 }
 
@@ -131,4 +126,4 @@ console.log(
   `${cpuSeconds.toFixed(0)} s of CPU, at least ${(cpuSeconds / cores).toFixed(0)} s on ${cores} cores; it took ${seconds.toFixed(0)} s`,
 );
 console.log(`${sum(({ passed }) => passed)} passed, ${sum(({ failed }) => failed)} failed`);
-process.exitCode = sum(({ failed }) => failed) === 0 && !finished.some(isLate) ? 0 : 1;
+process.exitCode = sum(({ failed }) => failed) === 0 ? 0 : 1;
