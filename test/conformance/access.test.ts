@@ -4,13 +4,18 @@
  */
 // evidence: route-access
 import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { needsIdentity, strictest, type Access } from '../../src/http/access.ts';
 import * as chain from '../../src/http/chain.ts';
 import type { Route } from '../../src/http/route.ts';
 import { connect, open } from '../client/http1.ts';
+import type { AuditEvent } from '../fakes/audit-event.ts';
 import { checked } from '../fakes/request.ts';
 import type { Lab } from '../labs/conformance/lab.ts';
 import { serveResources } from '../labs/conformance/logging-lab.ts';
+import { eventually } from '../labs/integration/eventually.ts';
 
 /** Arguments of createHttpHandler, the gateway's first. */
 const faces: Parameters<typeof chain.createHttpHandler>[] = [];
@@ -34,12 +39,17 @@ const clients = [{ name: asClient.client_id, secret: asClient.client_secret }];
 type Caller = 'no token' | 'a wrong token' | 'a password-change token' | 'no rights';
 const callers: readonly Caller[] = ['no token', 'a wrong token', 'a password-change token', 'no rights'];
 
+const dir = mkdtempSync(join(tmpdir(), 'access-'));
+const auditLog = join(dir, 'audit.log');
+/** `Audit-Id` headers of the responses, except those of health checks. */
+const auditIds = new Set<string>();
+
 let lab: Lab;
 const tokens = new Map<Caller, string>([['a wrong token', 'wrong']]);
 
 beforeAll(async () => {
   lab = await startLab({
-    sections: { authentication: { issuer, users, clients } },
+    sections: { authentication: { issuer, users, clients }, audit: { log: { path: auditLog } } },
     prepare: (cluster) => {
       serveResources(cluster);
       // Even unlimited rights do not help users who must change their password.
@@ -60,7 +70,10 @@ beforeAll(async () => {
     tokens.set(caller, String(response.json()['access_token']));
   }
 });
-afterAll(() => lab.stop());
+afterAll(async () => {
+  await lab.stop();
+  rmSync(dir, { recursive: true });
+});
 
 type Listener = 'http' | 'https' | 'aggregated';
 const listeners: readonly Listener[] = ['http', 'https', 'aggregated'];
@@ -90,7 +103,9 @@ async function statusOf(
   };
   const sent = { path: `${path}${query}`, method: method.toUpperCase(), headers };
   const request = { ...sent, body: type === undefined ? undefined : body };
-  return (await checked(open(socket, request))).status;
+  const response = await checked(open(socket, request));
+  if (!/^\/(livez|readyz|healthz)/.test(path)) auditIds.add(String(response.headers['audit-id']));
+  return response.status;
 }
 
 /**
@@ -206,6 +221,20 @@ describe.each(listeners)('at the %s listener', (listener) => {
       }
     }
     expect(unexpected).toEqual([]);
+  });
+});
+
+// evidence: every-request-audited
+test('the audit log has an event for each of these requests, except health checks', async () => {
+  expect(auditIds.size).toBeGreaterThan(1_000);
+  await eventually('the last event is written', () => {
+    const logged = new Set(
+      readFileSync(auditLog, 'utf8')
+        .split('\n')
+        .slice(0, -1)
+        .map((line) => (JSON.parse(line) as AuditEvent).auditID),
+    );
+    expect([...auditIds.difference(logged)]).toEqual([]);
   });
 });
 
