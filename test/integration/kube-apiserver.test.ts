@@ -49,7 +49,7 @@ function flagsOf(name: string, block: string): string[] {
   const file = join(dir, `${name}.yaml`);
   const authority = lab().authority.trim().split('\n');
   const text = block
-    .replaceAll('https://ISSUER', secureGateway())
+    .replaceAll('https://platform.example.com', secureGateway())
     .replace('SECRET', secret)
     .replace('/etc/kubernetes/platform-ca.crt', lab().authorityFile)
     .replace(/^( +)-----BEGIN CERTIFICATE-----\n +…$/m, (_, indent: string) =>
