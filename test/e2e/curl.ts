@@ -21,15 +21,13 @@ export interface Client {
   request(url: string, request?: Request): Promise<CurlResponse>;
   /** Runs a shell script. Throws if it fails. */
   shell(script: string): Promise<string>;
-  /** Runs a shell script that does not end by itself, for at most two minutes, and returns its output. */
-  untilKilled(script: string): Promise<string>;
 }
 
 /** `prefix` is the command that runs a command there. */
 export function curl(prefix: readonly string[]): Client {
-  const run = (args: readonly string[], input = '', timeout = 30_000): Promise<Executed> => {
+  const run = (args: readonly string[], input = ''): Promise<Executed> => {
     const [program = '', ...rest] = [...prefix, ...args];
-    return execute(program, rest, { input, timeout });
+    return execute(program, rest, { input, timeout: 30_000 });
   };
   return {
     async request(url, { token, form, authority, connectTo } = {}) {
@@ -53,6 +51,5 @@ export function curl(prefix: readonly string[]): Client {
       if (code !== 0) throw new Error(`${script} failed (${code}): ${stderr.trim()}`);
       return stdout;
     },
-    untilKilled: async (script) => (await run(['sh', '-c', script], '', 120_000)).stdout,
   };
 }

@@ -1,6 +1,8 @@
 /** The release under test from its users' point of view. */
 import { join } from 'node:path';
 import { stringify } from 'yaml';
+import { nativeHashFunctions } from '../../src/accounts/passwords/passwords.ts';
+import type { KubeClient } from '../../src/cluster/client/client.ts';
 import { isKubeError } from '../../src/cluster/client/kube-error.ts';
 import type { Cluster } from './cluster.ts';
 import type { Client, Request } from './curl.ts';
@@ -53,6 +55,35 @@ export async function found<T>({ kube }: Cluster, path: string): Promise<T | und
     throw error;
   }
 }
+
+export interface NewUser {
+  readonly username: string;
+  readonly password: string;
+  readonly groups?: readonly string[];
+}
+
+/** Creates a User with a password. */
+export async function createUser(kube: KubeClient, { username, password, groups = [] }: NewUser): Promise<void> {
+  const user = { apiVersion: 'iam.platform.io/v1alpha2', kind: 'User' };
+  const { metadata } = await kube.json<{ metadata: { uid: string } }>('/apis/iam.platform.io/v1alpha2/users', {
+    method: 'POST',
+    body: { ...user, metadata: { name: username }, spec: { groups } },
+  });
+  await kube.json(`/api/v1/namespaces/${namespace}/secrets`, {
+    method: 'POST',
+    body: {
+      metadata: {
+        name: passwordSecret(metadata.uid),
+        ownerReferences: [{ ...user, name: username, uid: metadata.uid }],
+      },
+      type: 'iam.platform.io/password',
+      stringData: { passwordHash: await nativeHashFunctions.hash(password, 'bcrypt:4') },
+    },
+  });
+}
+
+/** Returns the name of the Secret with the password of the User with this uid. */
+export const passwordSecret = (uid: string): string => `platform-user-${uid}`;
 
 export async function adminPassword({ kube }: Cluster): Promise<string> {
   const { data } = await kube.json<{ data: Record<string, string> }>(

@@ -191,7 +191,7 @@ describe.each(
       return '';
     },
     ts: async (text) => {
-      writeFileSync(join(reader.cwd, /^\/\/ (\S+\.ts)/.exec(text)?.[1] ?? ''), text);
+      writeFileSync(join(reader.cwd, /^\/\/ (\S+\.mts)/.exec(text)?.[1] ?? ''), text);
       return '';
     },
   };

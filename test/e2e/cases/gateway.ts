@@ -9,12 +9,11 @@ import { text } from 'node:stream/consumers';
 import { Exec, KubeConfig, type V1Status } from '@kubernetes/client-node';
 import { execute, type Executed } from '../../../hack/cluster/exec.ts';
 import { programs } from '../../../hack/cluster/programs.ts';
-import { nativeHashFunctions } from '../../../src/accounts/passwords/passwords.ts';
 import { median } from '../../bench/statistics.ts';
 import type { Cluster } from '../cluster.ts';
 import { names, tag } from '../images/all.ts';
 import { tool } from '../machine/packages.ts';
-import { found, host, kubeconfig, logIn, namespace } from '../release.ts';
+import { createUser, found, host, kubeconfig, logIn, namespace, passwordSecret } from '../release.ts';
 import { step, type Case } from '../steps.ts';
 
 const person = 'kim';
@@ -164,14 +163,12 @@ export const gateway: Case = {
         const uid = await cluster.kubectl(`get users.iam.platform.io ${person} -o jsonpath={.metadata.uid}`);
         await cluster.kubectl(`delete users.iam.platform.io ${person}`);
         await cluster.kubectl(`delete namespace ${shop} --timeout=60s`);
-        const secret = `/api/v1/namespaces/${namespace}/secrets/${passwordOf(uid)}`;
+        const secret = `/api/v1/namespaces/${namespace}/secrets/${passwordSecret(uid)}`;
         await cluster.until("kim's password is gone", async () => (await found(cluster, secret)) === undefined);
       }),
     ];
   },
 };
-
-const passwordOf = (uid: string): string => `platform-user-${uid}`;
 
 const echo = ['exec', '-i', 'till', '--', 'cat'];
 
@@ -208,18 +205,7 @@ async function roundTrip(cat: ChildProcessWithoutNullStreams): Promise<number> {
 
 async function prepare({ kube }: Cluster): Promise<void> {
   const post = <T>(path: string, body: object): Promise<T> => kube.json<T>(path, { method: 'POST', body });
-  const user = { apiVersion: 'iam.platform.io/v1alpha2', kind: 'User' };
-  const { metadata } = await post<{ metadata: { name: string; uid: string } }>('/apis/iam.platform.io/v1alpha2/users', {
-    ...user,
-    metadata: { name: person },
-    spec: { groups: [group] },
-  });
-  const { name: owner, uid } = metadata;
-  await post(`/api/v1/namespaces/${namespace}/secrets`, {
-    metadata: { name: passwordOf(uid), ownerReferences: [{ ...user, name: owner, uid }] },
-    type: 'iam.platform.io/password',
-    stringData: { passwordHash: await nativeHashFunctions.hash(password, 'bcrypt:4') },
-  });
+  await createUser(kube, { username: person, password, groups: [group] });
   await post('/api/v1/namespaces', { metadata: { name: shop } });
   const apiGroup = 'rbac.authorization.k8s.io';
   await post(`/apis/${apiGroup}/v1/namespaces/${shop}/rolebindings`, {

@@ -1,30 +1,40 @@
 import { strictEqual } from 'node:assert/strict';
+import { readdirSync, readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
-import { byAggregator, byCurl, under } from '../load.ts';
-import { adminPassword, host, isReady, logIn, namespace, nodesPath, pods, release, type Pod } from '../release.ts';
+import { isKubeError } from '../../../src/cluster/client/kube-error.ts';
+import { under } from '../load/load.ts';
+import { prepareTraffic, traffic, type Visitor } from '../load/traffic.ts';
+import { helmInstall, isReady, namespace, pods, release, type Pod } from '../release.ts';
 import { step, type Case } from '../steps.ts';
 
+const replicas = 3;
+/** Milliseconds for which clients retry while a replica is killed: until kube-proxy has removed its address. */
+const retry = 10_000;
+const podsPath = `/api/v1/namespaces/${namespace}/pods`;
+
 export const replacement: Case = {
-  title: 'Pods of the server are replaced without a failed request',
+  title: 'No request fails while pods of the server are replaced under mixed load',
   steps: (cluster) => {
-    const loads = async (): Promise<Parameters<typeof under>[0]> => {
-      const base = `http://${host}`;
-      const { access_token } = await logIn(cluster.inside, base, await adminPassword(cluster));
-      return [
-        byCurl(cluster.inside, `${base}${nodesPath}`, access_token, 'each'),
-        byCurl(cluster.inside, `${base}${nodesPath}`, access_token, 'one'),
-        byAggregator(cluster.kube, '/apis/resources.platform.io/v1alpha3/nodes'),
-      ];
-    };
-    const rollout = `--namespace ${namespace} rollout`;
+    let visitor: Visitor;
+    const loaded = async (work: () => Promise<unknown>, retryTime = 0): Promise<string> =>
+      under(await traffic(cluster, visitor, retryTime), async () => {
+        await work();
+        await settled();
+      });
+    const rollout = (words: string): Promise<string> =>
+      cluster.kubectl(`--namespace ${namespace} rollout ${words} deployment/${release}`);
+
     return [
+      step('helm upgrade scales the release to three replicas', async () => {
+        await helmInstall(cluster, `replicaCount=${replicas}`);
+        visitor = await prepareTraffic(cluster);
+      }),
       step('no request fails during kubectl rollout restart', async () => {
         const before = new Set((await pods(cluster)).map(({ metadata }) => metadata.uid));
-        const report = await under(await loads(), async () => {
-          await cluster.kubectl(`${rollout} restart deployment/${release}`);
-          await cluster.kubectl(`${rollout} status deployment/${release} --timeout=60s`);
-          await oldPodsAreGone();
+        const report = await loaded(async () => {
+          await rollout('restart');
+          await rollout('status --timeout=60s');
         });
         strictEqual(
           (await pods(cluster)).some(({ metadata }) => before.has(metadata.uid)),
@@ -32,19 +42,42 @@ export const replacement: Case = {
         );
         return report;
       }),
+      step('no request fails during helm upgrade and helm rollback', () =>
+        loaded(async () => {
+          await helmInstall(cluster, `replicaCount=${replicas}`, 'podAnnotations.upgraded=yes');
+          await cluster.helm(`rollback ${release} --namespace ${namespace} --wait --timeout 120s`);
+        }),
+      ),
       step('no request fails while kubectl deletes the pod of one replica', async () => {
         const [victim] = await pods(cluster);
-        return under(await loads(), async () => {
-          await cluster.kubectl(`--namespace ${namespace} delete pod ${victim?.metadata.name}`);
-          await cluster.until('two replicas are ready again', async () => {
-            const all = await pods(cluster);
-            return all.length === 2 && all.every(isReady);
-          });
+        return loaded(() => cluster.kubectl(`--namespace ${namespace} delete pod ${victim?.metadata.name}`));
+      }),
+      step('no request fails while every pod is evicted, as kubectl drain does', async () => {
+        const victims = await pods(cluster);
+        return loaded(async () => {
+          for (const victim of victims) await evict(victim);
         });
+      }),
+      step('no request fails while the signing keys are rotated', () =>
+        loaded(() =>
+          cluster.kubectl(
+            `--namespace ${namespace} annotate --overwrite secret platform-signing-keys platform.io/rotate-keys=e2e`,
+          ),
+        ),
+      ),
+      step('clients that retry get every response after a replica is killed', async () => {
+        const [victim] = await pods(cluster);
+        return loaded(async () => {
+          kill(victim);
+          await cluster.until('the container is restarted', async () => {
+            const { status } = await cluster.kube.json<Pod>(`${podsPath}/${victim?.metadata.name}`);
+            return status.containerStatuses?.[0]?.restartCount === 1;
+          });
+        }, retry);
       }),
       step('a server exits with code 0 on SIGTERM', async () => {
         const [victim] = await pods(cluster);
-        const { body } = await cluster.kube.stream(`/api/v1/namespaces/${namespace}/pods`, {
+        const { body } = await cluster.kube.stream(podsPath, {
           query: { watch: true, fieldSelector: `metadata.name=${victim?.metadata.name}`, timeoutSeconds: 60 },
         });
         await cluster.kubectl(`--namespace ${namespace} delete pod ${victim?.metadata.name} --wait=false`);
@@ -52,16 +85,47 @@ export const replacement: Case = {
       }),
     ];
 
-    /** Waits for terminating pods, which still serve accepted requests; the load must outlast them. */
-    async function oldPodsAreGone(): Promise<void> {
-      await cluster.until('the replaced pods are gone', async () => {
+    /** Waits until all replicas are ready, and no terminating pod, which still serves accepted requests, is left. */
+    async function settled(): Promise<void> {
+      await cluster.until('all replicas are ready', async () => {
         const query = { labelSelector: `app.kubernetes.io/name=${release}` };
-        const path = `/api/v1/namespaces/${namespace}/pods`;
-        return (await cluster.kube.json<{ items: unknown[] }>(path, { query })).items.length === 2;
+        const { items } = await cluster.kube.json<{ items: Pod[] }>(podsPath, { query });
+        return items.length === replicas && items.every(isReady);
+      });
+    }
+
+    /** Evicts a pod as soon as the PodDisruptionBudget allows it. */
+    async function evict({ metadata: { name } }: Pod): Promise<void> {
+      const body = { apiVersion: 'policy/v1', kind: 'Eviction', metadata: { name, namespace } };
+      await cluster.until(`${name} is evicted`, async () => {
+        try {
+          await cluster.kube.json(`${podsPath}/${name}/eviction`, { method: 'POST', body });
+          return true;
+        } catch (error) {
+          if (isKubeError(error, 429)) return false;
+          throw error;
+        }
       });
     }
   },
 };
+
+/** Kills the server of a pod, whose control group has the uid of the pod in its name. */
+function kill(pod: Pod | undefined): void {
+  const uid = pod?.metadata.uid ?? 'none';
+  const text = (pid: string, file: string): string => {
+    try {
+      return readFileSync(`/proc/${pid}/${file}`, 'utf8');
+    } catch {
+      return '';
+    }
+  };
+  const found = readdirSync('/proc').filter(
+    (pid) => /^\d+$/.test(pid) && text(pid, 'cgroup').includes(uid) && text(pid, 'cmdline').includes('--service-name'),
+  );
+  strictEqual(found.length, 1);
+  process.kill(Number(found[0]), 'SIGKILL');
+}
 
 /** Returns the exit code of a pod's container from a watch of the pod until it is deleted. */
 async function lastExitCode(events: Readable): Promise<number | undefined> {

@@ -1,0 +1,162 @@
+/** The loads of a working day: logins, refreshes, lists, watches, kubectl exec, and reads and writes through the gateway. */
+import { deepStrictEqual, strictEqual } from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { output } from '../../../hack/cluster/exec.ts';
+import { programs } from '../../../hack/cluster/programs.ts';
+import type { Cluster } from '../cluster.ts';
+import { nodeName } from '../node/identities.ts';
+import { adminPassword, createUser, kubeconfig, nodesPath, type Tokens } from '../release.ts';
+import type { Load } from './load.ts';
+import { serviceClient, type ServiceClient } from './service-client.ts';
+
+const namespace = 'default';
+const counter = 'counter';
+const configMaps = `/api/v1/namespaces/${namespace}/configmaps`;
+const readConfigMaps = `/kapis/resources.platform.io/v1alpha3/namespaces/${namespace}/configmaps`;
+
+interface ConfigMap {
+  readonly metadata: { readonly resourceVersion: string };
+  readonly data: { readonly n: string };
+}
+
+export interface Visitor {
+  readonly username: string;
+  readonly password: string;
+}
+
+/** Creates what the loads need: a ConfigMap, and a user who only logs in, whose sessions replace each other. */
+export async function prepareTraffic({ kube }: Cluster): Promise<Visitor> {
+  const visitor = { username: 'visitor', password: 'a visitor of 9 rooms' };
+  await createUser(kube, visitor);
+  await kube.json(configMaps, { method: 'POST', body: { metadata: { name: counter }, data: { n: '0' } } });
+  return visitor;
+}
+
+/**
+ * Creates all loads. With `retry`, clients send a request again for so many milliseconds while they get no response, as
+ * they must if a replica is killed. kubectl does not send an exec again, and is left out.
+ */
+export async function traffic(cluster: Cluster, visitor: Visitor, retry = 0): Promise<Load[]> {
+  const [each, one] = await Promise.all([false, true].map((keepAlive) => serviceClient(cluster, { keepAlive, retry })));
+  if (each === undefined || one === undefined) throw new Error('a client is missing');
+  const admin = { username: 'admin', password: await adminPassword(cluster) };
+  const { access_token: token } = await grant(each, { grant_type: 'password', ...admin });
+  const watches = [configMaps, readConfigMaps].map((path) => watching(cluster, each, path, token, retry > 0));
+  return [
+    {
+      label: 'logins',
+      pause: 1_000,
+      act: async () => void (await grant(each, { grant_type: 'password', ...visitor })),
+    },
+    await refreshing(each, admin),
+    listing('lists on a connection each', each, token),
+    listing('lists on one connection', one, token),
+    {
+      label: 'lists through kube-apiserver',
+      pause: 100,
+      act: async () => void (await cluster.kube.json(nodesPath.replace('/kapis', '/apis'))),
+    },
+    await counting(one, token),
+    ...(await Promise.all(watches)),
+    ...(retry > 0 ? [] : [await executing(cluster, token)]),
+  ];
+}
+
+async function grant(client: ServiceClient, fields: Readonly<Record<string, string>>): Promise<Tokens> {
+  const body = new URLSearchParams({ ...fields, client_id: 'platform', client_secret: 'platform' }).toString();
+  return client.json('/oauth/token', { method: 'POST', contentType: 'application/x-www-form-urlencoded', body });
+}
+
+async function refreshing(client: ServiceClient, user: Visitor): Promise<Load> {
+  let tokens = await grant(client, { grant_type: 'password', ...user });
+  return {
+    label: 'refreshes',
+    pause: 300,
+    async act() {
+      tokens = await grant(client, { grant_type: 'refresh_token', refresh_token: tokens.refresh_token });
+    },
+  };
+}
+
+const listing = (label: string, client: ServiceClient, token: string): Load => ({
+  label,
+  pause: 100,
+  async act() {
+    const { items } = await client.json<{ items: { metadata: { name: string } }[] }>(nodesPath, { token });
+    deepStrictEqual(
+      items.map(({ metadata }) => metadata.name),
+      [nodeName],
+    );
+  },
+});
+
+/** Writes the next number to the ConfigMap and reads it. */
+async function counting(client: ServiceClient, token: string): Promise<Load> {
+  const path = `${configMaps}/${counter}`;
+  let n = Number((await client.json<ConfigMap>(path, { token })).data.n);
+  return {
+    label: 'writes and reads through the gateway',
+    pause: 200,
+    async act() {
+      n += 1;
+      const body = JSON.stringify({ data: { n: String(n) } });
+      const contentType = 'application/merge-patch+json';
+      await client.open(path, { method: 'PATCH', token, contentType, body }).then((response) => response.resume());
+      strictEqual((await client.json<ConfigMap>(path, { token })).data.n, String(n));
+    },
+  };
+}
+
+/** Watches the ConfigMap for a second at a time, each time from the last event. No number may be missing. */
+async function watching(
+  { kube }: Cluster,
+  client: ServiceClient,
+  path: string,
+  token: string,
+  mayBreak: boolean,
+): Promise<Load> {
+  const { metadata, data } = await kube.json<ConfigMap>(`${configMaps}/${counter}`);
+  let version = metadata.resourceVersion;
+  let last = Number(data.n);
+  const see = (line: string): void => {
+    const { type, object } = JSON.parse(line) as { type: string; object: ConfigMap };
+    if (type !== 'MODIFIED') throw new Error(`the watch sent ${line.slice(0, 300)}`);
+    if (Number(object.data.n) !== last + 1) throw new Error(`${object.data.n} follows ${last}`);
+    last += 1;
+    version = object.metadata.resourceVersion;
+  };
+  return {
+    label: `watches of ${path.split('/')[1]}`,
+    pause: 0,
+    async act(signal) {
+      const query = `watch=true&timeoutSeconds=1&resourceVersion=${version}&fieldSelector=metadata.name%3D${counter}`;
+      try {
+        const response = await client.open(`${path}?${query}`, { token, signal });
+        let rest = '';
+        for await (const chunk of response.setEncoding('utf8')) {
+          const lines = `${rest}${String(chunk)}`.split('\n');
+          rest = lines.pop() ?? '';
+          for (const line of lines) see(line);
+        }
+      } catch (error) {
+        const { code } = error as NodeJS.ErrnoException;
+        if (!signal.aborted && !(mayBreak && code === 'ECONNRESET')) throw error;
+      }
+    },
+  };
+}
+
+async function executing(cluster: Cluster, token: string): Promise<Load> {
+  const { kubectl } = await programs(['kubectl']);
+  const file = join(cluster.folder, 'traffic.kubeconfig');
+  writeFileSync(file, await kubeconfig(cluster, token), { mode: 0o600 });
+  return {
+    label: 'executions of a command',
+    pause: 2_000,
+    async act() {
+      const words = ['--kubeconfig', file, 'exec', 'client', '--', 'echo', 'done'];
+      strictEqual(await output(kubectl, words, { timeout: 20_000 }), 'done\n');
+    },
+  };
+}
