@@ -10,7 +10,7 @@ import http2, {
   type ServerHttp2Session,
   type ServerHttp2Stream,
 } from 'node:http2';
-import type { AddressInfo, Socket } from 'node:net';
+import net, { type AddressInfo, type Socket } from 'node:net';
 import { randomUUID } from 'node:crypto';
 import { Duplex } from 'node:stream';
 import type { SecureContextOptions } from 'node:tls';
@@ -127,8 +127,18 @@ export interface Listener {
   readonly sockets: { readonly open: ReadonlySet<Socket>; readonly sentBytes: number };
   /** Sets the certificate of new connections. Open connections keep the previous certificate. */
   setCertificate(certificate: Certificate): void;
-  /** Stops accepting connections, lets requests in flight end, and closes the remaining connections after `grace` milliseconds. */
-  close(grace: number): Promise<void>;
+  /** Ends each HTTP/1.1 connection with its next response. */
+  drain(): void;
+  /**
+   * Stops accepting connections, lets requests in flight end, and closes connections without a request after `idle` and
+   * the others after `grace` milliseconds.
+   */
+  close(times: CloseTimes): Promise<void>;
+}
+
+interface CloseTimes {
+  readonly grace: number;
+  readonly idle: number;
 }
 
 export interface Certificate {
@@ -176,6 +186,31 @@ async function bind(server: Server | Http2SecureServer, { host, port }: Address)
   return (server.address() as AddressInfo).port;
 }
 
+/** Announces in each response over HTTP/1.1 that the connection ends. */
+function drain(server: Server | Http2SecureServer): void {
+  server.prependListener('request', (_req: unknown, res: http.ServerResponse | Http2ServerResponse) => {
+    if (res instanceof http.ServerResponse) res.shouldKeepAlive = false;
+  });
+}
+
+/**
+ * Stops accepting connections. Closes connections without a request after `idle` milliseconds, and repeatedly from then
+ * on. Returns when all connections are closed.
+ */
+async function closeIdle(server: Server | Http2SecureServer, idle: number): Promise<void> {
+  // The servers' own `close` would close idle connections at once.
+  const closed = new Promise<void>((resolve) => net.Server.prototype.close.call(server, () => resolve()));
+  let interval: NodeJS.Timeout | undefined;
+  const start = setTimeout(() => {
+    interval = setInterval(() => (server as Server).closeIdleConnections(), idleInterval);
+  }, idle);
+  await closed;
+  clearTimeout(start);
+  clearInterval(interval);
+  // Ends Node's checks for slow requests.
+  server.close();
+}
+
 /** Time for clients to receive the resets of their streams before the connections end, in milliseconds. */
 const resetTime = 500;
 
@@ -217,14 +252,12 @@ export async function listenHTTP(handle: HttpHandler, address: Address): Promise
     port,
     sockets,
     setCertificate: () => undefined,
-    close: async (grace) => {
-      const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-      const idle = setInterval(() => server.closeIdleConnections(), idleInterval);
+    drain: () => drain(server),
+    close: async ({ grace, idle }) => {
       const timer = setTimeout(() => {
         for (const socket of sockets.open) cutConnection(responseOn(socket)?.req.httpVersion ?? '', socket);
       }, grace);
-      await closed;
-      clearInterval(idle);
+      await closeIdle(server, idle);
       clearTimeout(timer);
     },
   };
@@ -283,10 +316,13 @@ export async function listenTLS(
     sockets,
     // setSecureContext does not keep the options of the previous context.
     setCertificate: (next) => server.setSecureContext(context(next)),
-    close: async (grace) => {
-      const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-      for (const session of sessions.keys()) session.close();
-      const idle = setInterval(() => (server as unknown as Partial<Server>).closeIdleConnections?.(), idleInterval);
+    drain: () => drain(server),
+    close: async ({ grace, idle }) => {
+      const closeSessions = (): void => {
+        for (const session of sessions.keys()) session.close();
+      };
+      closeSessions();
+      const late = setTimeout(closeSessions, idle);
       const cut = setTimeout(() => {
         // Resets each stream: `session.destroy` sends only the first reset, and clients would treat the other streams
         // as complete (http/response/cut-off.ts). The session ends with its last stream, after the resets were sent.
@@ -296,8 +332,8 @@ export async function listenTLS(
       const end = setTimeout(() => {
         for (const socket of sockets.open) socket.destroy();
       }, grace + resetTime);
-      await closed;
-      clearInterval(idle);
+      await closeIdle(server, idle);
+      clearTimeout(late);
       clearTimeout(cut);
       clearTimeout(end);
     },

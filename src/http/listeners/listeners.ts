@@ -29,6 +29,12 @@ export interface ListenerFigures {
   readonly sentBytes: number;
 }
 
+/**
+ * Milliseconds for which connections without a request stay open after their listener has closed. The request of a
+ * connection that was opened last may still be on its way; Go's Server.Shutdown waits for it, too.
+ */
+const idleTime = 1_000;
+
 /** The ports of the server. */
 export class Listeners {
   readonly #options: ListenersOptions;
@@ -64,9 +70,15 @@ export class Listeners {
     return { http: portOf('http'), https: portOf('https'), aggregated: portOf('aggregated') };
   }
 
+  /** Makes clients of HTTP/1.1 close their connections. HTTP/2 clients are told when the listeners close. */
+  drain(): void {
+    for (const listener of this.#open.values()) listener.drain();
+  }
+
   /** Closes the listeners. Watches end spread over half of the grace period, so that their clients do not reconnect at the same time. */
   async stop({ announce, grace }: StopTimes): Promise<void> {
     this.#options.openStreams.endAll(announce === 0 ? 0 : grace / 2);
-    await Promise.all([...this.#open.values()].map((listener) => listener.close(grace)));
+    const idle = announce === 0 ? 0 : idleTime;
+    await Promise.all([...this.#open.values()].map((listener) => listener.close({ grace, idle })));
   }
 }

@@ -8,6 +8,8 @@ import http2, {
   type OutgoingHttpHeaders,
 } from 'node:http2';
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { text } from 'node:stream/consumers';
 import tls from 'node:tls';
 import type { HttpHandler } from '../../../../src/http/listeners/http-handler.ts';
 import { listenHTTP, listenTLS, type Listener } from '../../../../src/http/listeners/listen.ts';
@@ -59,9 +61,50 @@ describe('a listener that closes', () => {
     const sockets = await Promise.all(Array.from({ length: 3 }, () => opened(listener.port)));
     for (const socket of sockets) socket.write(firstBytes);
     const ended = sockets.map((socket) => socket.closed || new Promise((resolve) => socket.once('close', resolve)));
-    await listener.close(50);
+    await listener.close({ grace: 50, idle: 0 });
     for (const one of ended) await one;
     expect(sockets.map(({ closed }) => closed)).toEqual([true, true, true]);
+  });
+});
+
+const get = 'GET /kapis/version HTTP/1.1\r\nHost: platform.example\r\n\r\n';
+const tunnels: readonly [string, () => Promise<Listener>, (port: number) => Promise<Duplex>][] = [
+  ['without TLS', plain, opened],
+  [
+    'with TLS',
+    secure,
+    async (port) => {
+      const socket = tls.connect({ port, host: address.host, ca: material['ca.crt'], servername: 'localhost' });
+      await once(socket, 'secureConnect');
+      return socket.on('error', () => undefined);
+    },
+  ],
+];
+
+describe.each(tunnels)('a client %s', (_, listen, open) => {
+  test('the first response after the start of a shutdown ends the connection of the client', async () => {
+    const listener = await listen();
+    const socket = await open(listener.port);
+    listener.drain();
+    socket.write(get);
+    const response = await text(socket);
+    expect(response).toMatch(/^HTTP\/1\.1 200 /);
+    expect(response).toMatch(/^connection: close\r$/im);
+    await listener.close({ grace: 50, idle: 0 });
+  });
+
+  test('a client that connected before the listener closed gets a response to its first request', async () => {
+    const listener = await listen();
+    const socket = await open(listener.port);
+    const closed = listener.close({ grace: 20_000, idle: 10_000 });
+    await expect(opened(listener.port)).rejects.toThrow('ECONNREFUSED');
+    socket.write(get);
+    const received: Buffer[] = [];
+    socket.on('data', (chunk: Buffer) => received.push(chunk));
+    await once(socket, 'data');
+    expect(Buffer.concat(received).toString()).toMatch(/^HTTP\/1\.1 200 /);
+    socket.destroy();
+    await closed;
   });
 });
 
@@ -85,7 +128,7 @@ test.each([
   socket.on('error', (one) => (error = one));
   socket.write(`GET /kapis/version HTTP/${version}\r\nHost: platform.example\r\n\r\n`);
   await isWritten;
-  await listener.close(1);
+  await listener.close({ grace: 1, idle: 0 });
   await new Promise((resolve) => socket.resume().once('close', resolve));
   expect(error?.code).toBe(code);
 });
@@ -103,7 +146,7 @@ test('a request over HTTP/2 that never ends is closed when the response is sent,
   }
   expect(statuses).toEqual([200, 200, 200, 200, 200]);
   client.destroy();
-  await listener.close(50);
+  await listener.close({ grace: 50, idle: 0 });
 });
 
 /** A client that never reads responses; over HTTP/2 it does not even read from its socket. */
@@ -155,7 +198,7 @@ describe('over HTTP/2', () => {
     const stream = client.request({ ':path': '/kapis/version' });
     const failed = once(stream, 'error');
     await once(stream, 'data');
-    await listener.close(1);
+    await listener.close({ grace: 1, idle: 0 });
     await expect(failed).resolves.toHaveLength(1);
     client.destroy();
   });
@@ -177,7 +220,7 @@ describe('over HTTP/2', () => {
         return stream.rstCode;
       }
     });
-    await listener.close(1);
+    await listener.close({ grace: 1, idle: 0 });
     expect(await Promise.all(results)).toEqual(streams.map(() => http2.constants.NGHTTP2_INTERNAL_ERROR));
     client.destroy();
   });
@@ -191,7 +234,7 @@ describe('over HTTP/2', () => {
     expect(cutOff(streams)).toEqual(Array.from({ length: 250 }, (_, index) => index));
     expect(streams.filter((stream) => stream.closed)).toHaveLength(250);
     for (const client of clients) client.destroy();
-    await listener.close(50);
+    await listener.close({ grace: 50, idle: 0 });
   });
 
   test.each([
@@ -210,7 +253,7 @@ describe('over HTTP/2', () => {
     expect(cutOff(kept)).toEqual([]);
     expect(cutOff(streams)).toEqual(Array.from({ length: 251 }, (__, index) => index));
     for (const client of clients) client.destroy();
-    await listener.close(50);
+    await listener.close({ grace: 50, idle: 0 });
   });
 
   test('unread small responses do not abort a document that the same address reads slowly over HTTP/2', async () => {
@@ -234,7 +277,7 @@ describe('over HTTP/2', () => {
     await isClosed;
     expect([slow.rstCode, bytes]).toEqual([http2.constants.NGHTTP2_NO_ERROR, 1024 * 1024]);
     for (const client of [...clients, reader]) client.destroy();
-    await listener.close(50);
+    await listener.close({ grace: 50, idle: 0 });
   });
 
   test('the server aborts the oldest document over HTTP/2 when more than 1,000 are unread', async () => {
@@ -247,7 +290,7 @@ describe('over HTTP/2', () => {
     await settled(streams, 100);
     expect(cutOff(streams)).toEqual(Array.from({ length: 100 }, (_, index) => index));
     for (const client of clients) client.destroy();
-    await listener.close(50);
+    await listener.close({ grace: 50, idle: 0 });
   });
 
   test('the server destroys the HTTP/2 connection of an aborted response if its client stops reading from TCP', async () => {
@@ -301,7 +344,7 @@ describe('over HTTP/2', () => {
     for (const client of clients) client.destroy();
     for (const socket of sockets) socket.destroy();
     relay.close();
-    await listener.close(50);
+    await listener.close({ grace: 50, idle: 0 });
   });
 });
 
@@ -331,7 +374,7 @@ describe('an HTTP/2 connection', () => {
       jest.advanceTimersByTime(15_000);
       await new Promise((resolve) => setTimeout(resolve, 20));
     }
-    await listener.close(50);
+    await listener.close({ grace: 50, idle: 0 });
   });
 
   test('an HTTP/2 connection stays open while a request is in flight', async () => {
@@ -346,7 +389,7 @@ describe('an HTTP/2 connection', () => {
     res.end();
     expect(await response).toBe(200);
     client.destroy();
-    await listener.close(50);
+    await listener.close({ grace: 50, idle: 0 });
   });
 });
 
@@ -359,7 +402,7 @@ describe('a client that does not read its response', () => {
       statuses.push(await statusOf(client.request({ ':path': path })));
     expect(statuses).toEqual([401, 401, 401, 404, 404, 404]);
     client.destroy();
-    await listener.close(50);
+    await listener.close({ grace: 50, idle: 0 });
   });
 
   test('a client that does not read its response holds no slot for a document that is the same for all users', async () => {
@@ -376,7 +419,7 @@ describe('a client that does not read its response', () => {
       statuses.push(await statusOf(client.request({ ':path': '/kapis/version' })));
     expect(statuses).toEqual([200, 200, 200, 200, 200]);
     client.destroy();
-    await listener.close(50);
+    await listener.close({ grace: 50, idle: 0 });
   });
 
   // The body exceeds what both ends of an HTTP/1.1 connection buffer, and what Node.js buffers for HTTP/2.
@@ -396,7 +439,7 @@ describe('a client that does not read its response', () => {
     expect(all.map(({ rstCode }) => rstCode)).toEqual(all.map(() => http2.constants.NGHTTP2_INTERNAL_ERROR));
     expect(await statusOf(client.request({ ':path': late }))).toBe(200);
     client.destroy();
-    await listener.close(50);
+    await listener.close({ grace: 50, idle: 0 });
   });
 
   test('a client that does not read a large response over HTTP/1.1 is disconnected after a timeout, which releases the slot', async () => {
@@ -416,7 +459,7 @@ describe('a client that does not read its response', () => {
     expect(status).toBe('HTTP/1.1 200');
     other.destroy();
     socket.resume();
-    await listener.close(50);
+    await listener.close({ grace: 50, idle: 0 });
   });
 });
 
@@ -439,7 +482,7 @@ test('a client that disconnects releases its slot once, even if its request is r
   authenticate();
   await new Promise((resolve) => setTimeout(resolve, 50));
   expect(await anonymous()).toBe(before);
-  await listener.close(50);
+  await listener.close({ grace: 50, idle: 0 });
 });
 
 test('anonymous requests of one address cannot take all slots of anonymous requests', async () => {
@@ -455,7 +498,7 @@ test('anonymous requests of one address cannot take all slots of anonymous reque
     statuses.push(await statusOf(client.request({ ':path': '/kapis/version' })));
   expect(statuses).toEqual([200, 200, 429]);
   client.destroy();
-  await listener.close(50);
+  await listener.close({ grace: 50, idle: 0 });
 });
 
 test('the TLS session of a client with a certificate is not resumed, even after the server certificate changed', async () => {
@@ -486,6 +529,6 @@ test('the TLS session of a client with a certificate is not resumed, even after 
     listener.setCertificate(certificate);
     expect(await isResumed()).toBe(false);
   } finally {
-    await listener.close(0);
+    await listener.close({ grace: 0, idle: 0 });
   }
 });
