@@ -2,6 +2,7 @@ import type { Authenticator } from '../auth/authenticators/index.ts';
 import { StatusError } from '../runtime/errors.ts';
 import { Slice } from '../runtime/slice.ts';
 import type { Exchange, RequestFilter } from './exchange.ts';
+import { podStreams } from './filters/request-info.ts';
 import { Wheel } from '../runtime/wheel.ts';
 
 /** Milliseconds between two checks of the rights of an open stream. */
@@ -61,9 +62,12 @@ export class OpenStreams {
     }
   }
 
-  /** Ends all streams, evenly spread over `spread` milliseconds so that their clients do not reconnect at the same time. */
+  /**
+   * Ends the streams evenly spread over `spread` milliseconds, so that their clients do not reconnect at the same time.
+   * Streams of pods, such as exec, continue until their connection is closed: clients cannot resume them elsewhere.
+   */
   endAll(spread: number): void {
-    const all = [...this.#open.keys()];
+    const all = [...this.#open.keys()].filter(({ info }) => !podStreams.has(info.subresource));
     for (const [index, exchange] of all.entries())
       setTimeout(() => exchange.abort(), (index * spread) / Math.max(1, all.length)).unref();
   }

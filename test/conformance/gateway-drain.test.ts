@@ -7,7 +7,7 @@ import { login, startLab } from '../labs/conformance/lab.ts';
 
 const pod = '/api/v1/namespaces/default/pods/p';
 
-test('a server that stops completes watches and aborts other streams, both to clients and to kube-apiserver', async () => {
+test('a server that stops completes watches, and serves exec until the grace period is over', async () => {
   const kube = new FakeKubeApiserver();
   kube.serve = (_, res) => void res.write('{}\n');
   kube.grant = (_, socket) => {
@@ -27,7 +27,11 @@ test('a server that stops completes watches and aborts other streams, both to cl
   await exec.expectUntil('hello');
   await watch.expectUntil('3\r\n{}\n\r\n');
   await log.expectUntil('3\r\n{}\n\r\n');
-  await Promise.all([lab.stop({ announce: 1, grace: 500 }), exec.closed, watch.closed, log.closed]);
+  const stopped = lab.stop({ announce: 1, grace: 3_000 });
+  await watch.closed;
+  exec.socket.write('still here');
+  await exec.expectUntil('hellostill here');
+  await Promise.all([stopped, exec.closed, log.closed]);
   expect(watch.received().endsWith('\r\n0\r\n\r\n')).toBe(true);
   expect(log.received().endsWith('3\r\n{}\n\r\n')).toBe(true);
   while (kube.sockets.size > 0) await sleep(5);

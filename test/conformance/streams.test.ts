@@ -10,7 +10,7 @@ import https from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { streams as streamSubresources } from '../../src/http/filters/request-info.ts';
+import { podStreams } from '../../src/http/filters/request-info.ts';
 import type { MemoryCluster } from '../fakes/cluster.ts';
 import { FakeKubeApiserver } from '../fakes/upstream.ts';
 import { handshake } from '../fakes/web-socket.ts';
@@ -149,7 +149,7 @@ function proxiedRows(): Row[] {
   const paths = [
     '/api/v1/pods?watch=true',
     '/api/v1/watch/pods',
-    ...[...streamSubresources].map((name) => `${pod}/${name}`),
+    ...[...podStreams].map((name) => `${pod}/${name}`),
   ];
   return paths.flatMap((path) =>
     [{}, handshake as Record<string, string>].flatMap((transport) =>
@@ -362,7 +362,7 @@ test('losing the right to create pods/exec, pods/attach and pods/portforward end
 });
 
 test('every stream ends when the server stops', async () => {
-  const stopped = lab.stop({ announce: 0, grace: 60_000 });
+  const stopped = lab.stop({ announce: 0, grace: 500 });
   expect(await late()).toEqual([]);
   await stopped;
 });

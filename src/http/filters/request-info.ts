@@ -61,7 +61,7 @@ export function requestInfo(method: string, path: string, query: URLSearchParams
     name: verb === 'list' || verb === 'watch' ? name || selectedName(query, prefix) : name,
     isLongRunning:
       verb === 'watch' ||
-      (prefix !== 'kapis' && streams.has(subresource)) ||
+      (prefix !== 'kapis' && podStreams.has(subresource)) ||
       (isLogs(group, resource, name) && isStream(query)),
   };
 }
@@ -80,7 +80,7 @@ export function parseQueryAsGo(search: string): URLSearchParams {
 }
 
 /** Subresources in BasicLongRunningRequestCheck of kube-apiserver. */
-export const streams = new Set(['attach', 'exec', 'proxy', 'log', 'portforward']);
+export const podStreams = new Set(['attach', 'exec', 'proxy', 'log', 'portforward']);
 
 const isLogs = (group: string, resource: string, name: string): boolean =>
   resource === 'logs' && name === '' && (group === loggingGroup || group === tenantGroup);
