@@ -253,25 +253,25 @@ describe('docs/security.md', () => {
   test('the commands in docs/security.md restore accounts with their passwords but without sessions', async () => {
     const [backup = '', restore = ''] = blocksIn('security.md', 'sh');
     const cwd = mkdtempSync(join(lab().dir, 'backup-'));
-    const run = async (script: string): Promise<void> => {
+    const run = async (script: string): Promise<string> => {
       const env = {
         KUBECONFIG: lab().kubeconfig,
         HOME: cwd,
+        TMPDIR: cwd,
         PATH: `${dirname(lab().kubectl)}:${process.env['PATH'] ?? ''}`,
       };
-      const { code, stderr } = await execute('bash', ['--norc', '-euo', 'pipefail', '-c', `cd ${cwd}\n${script}`], {
-        env,
-      });
+      const { code, stdout, stderr } = await execute('bash', ['--norc', '-euo', 'pipefail', '-c', script], { env });
       expect({ code, stderr }).toMatchObject({ code: 0 });
+      return stdout.trim();
     };
     await createUserWithPassword('restored', { groups: ['keepers'] });
     const { access_token: before } = await login('restored', gateway(), passwords.alice);
-    await run(backup);
+    const folder = await run(`${backup}\necho "$backup"`);
     await removeUser('restored');
     await eventually('the user is gone', async () => {
       expect(await loginStatuses('restored')).toEqual([400, 400]);
     });
-    await run(restore);
+    await run(`backup=${folder}\n${restore}`);
     await eventually('the user is back', async () => {
       const { access_token: token } = await login('restored', gateway(), passwords.alice);
       expect(decodeToken(token).claims).toMatchObject({ groups: ['keepers'] });
