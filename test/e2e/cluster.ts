@@ -67,7 +67,7 @@ export async function startCluster(folder: string, controlGroup: string): Promis
   const kube = await createKubeClient({ kubeconfig });
   const paths = await programs(['kubectl', 'helm']);
   const options = {
-    timeout: 60_000,
+    timeout: 150_000,
     env: { KUBECONFIG: kubeconfig, ...helmFolders(folder) },
   };
   const kubectl: Cluster['kubectl'] = (words, ...more) =>
@@ -77,7 +77,7 @@ export async function startCluster(folder: string, controlGroup: string): Promis
     folder,
     kube,
     kubectl,
-    helm: (words) => output(paths.helm, words.split(' '), { ...options, timeout: 150_000 }),
+    helm: (words) => output(paths.helm, words.split(' '), options),
     inside: curl(pod),
     outside: curl(fromOutside()),
     nodeAddress: address,

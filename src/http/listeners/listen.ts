@@ -302,6 +302,9 @@ export async function listenTLS(
     session.once('close', () => sessions.delete(session));
     session.on('error', () => session.destroy());
   });
+  const closeSessions = (): void => {
+    for (const session of sessions.keys()) session.close();
+  };
   server.on('secureConnection', (socket: Socket) => secure.add(socket));
   // An error of a stream that the client reset must not crash the process.
   server.on('request', (_req, res: Http2ServerResponse) => res.on('error', () => undefined));
@@ -318,9 +321,6 @@ export async function listenTLS(
     setCertificate: (next) => server.setSecureContext(context(next)),
     drain: () => drain(server),
     close: async ({ grace, idle }) => {
-      const closeSessions = (): void => {
-        for (const session of sessions.keys()) session.close();
-      };
       closeSessions();
       const late = setTimeout(closeSessions, idle);
       const cut = setTimeout(() => {

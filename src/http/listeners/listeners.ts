@@ -70,7 +70,7 @@ export class Listeners {
     return { http: portOf('http'), https: portOf('https'), aggregated: portOf('aggregated') };
   }
 
-  /** Makes clients of HTTP/1.1 close their connections. HTTP/2 clients are told when the listeners close. */
+  /** Makes clients of HTTP/1.1 close their connections. HTTP/2 connections end when the listeners close. */
   drain(): void {
     for (const listener of this.#open.values()) listener.drain();
   }

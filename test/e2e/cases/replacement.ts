@@ -34,7 +34,7 @@ export const replacement: Case = {
         const before = new Set((await pods(cluster)).map(({ metadata }) => metadata.uid));
         const report = await loaded(async () => {
           await rollout('restart');
-          await rollout('status --timeout=60s');
+          await rollout('status --timeout=150s');
         });
         strictEqual(
           (await pods(cluster)).some(({ metadata }) => before.has(metadata.uid)),
@@ -113,18 +113,23 @@ export const replacement: Case = {
 /** Kills the server of a pod, whose control group has the uid of the pod in its name. */
 function kill(pod: Pod | undefined): void {
   const uid = pod?.metadata.uid ?? 'none';
-  const text = (pid: string, file: string): string => {
-    try {
-      return readFileSync(`/proc/${pid}/${file}`, 'utf8');
-    } catch {
-      return '';
-    }
-  };
   const found = readdirSync('/proc').filter(
-    (pid) => /^\d+$/.test(pid) && text(pid, 'cgroup').includes(uid) && text(pid, 'cmdline').includes('--service-name'),
+    (pid) =>
+      /^\d+$/.test(pid) &&
+      textOf(`/proc/${pid}/cgroup`).includes(uid) &&
+      textOf(`/proc/${pid}/cmdline`).includes('--service-name'),
   );
   strictEqual(found.length, 1);
   process.kill(Number(found[0]), 'SIGKILL');
+}
+
+/** Returns the content of a file, or '' if its process has ended. */
+function textOf(file: string): string {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch {
+    return '';
+  }
 }
 
 /** Returns the exit code of a pod's container from a watch of the pod until it is deleted. */

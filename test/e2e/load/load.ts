@@ -8,7 +8,7 @@ export interface Load {
   /** Milliseconds between the end of one action and the start of the next. */
   readonly pause: number;
   /** Performs the action once. Throws if a user would notice a failure. The signal is aborted at the end of the load. */
-  act(signal: AbortSignal): Promise<void>;
+  readonly act: (signal: AbortSignal) => Promise<void>;
 }
 
 interface Outcome {
