@@ -14,7 +14,7 @@ import { ExecAuth } from '@kubernetes/client-node/dist/exec_auth.js';
 import { FileAuth } from '@kubernetes/client-node/dist/file_auth.js';
 import { readFileSync } from 'node:fs';
 import { isIPv6 } from 'node:net';
-import { dirname, join, resolve } from 'node:path';
+import { delimiter, dirname, join, resolve } from 'node:path';
 import { hasUserInfo } from '../../config/https-url.ts';
 import { readYAML } from '../../config/yaml.ts';
 
@@ -55,54 +55,75 @@ export function inClusterAccess(environment: NodeJS.ProcessEnv, directory = serv
   );
 }
 
-/** Reads a kubeconfig. Throws if the file cannot be read, or if its current context has no cluster or user. */
-export function fileAccess(file: string): ClusterAccess {
-  const folder = dirname(file);
-  const kubeconfig = read(file);
-  const current = kubeconfig?.['current-context'];
-  const context = newContexts(kubeconfig?.contexts).find(({ name }) => name === current);
-  const cluster = newClusters(kubeconfig?.clusters).find(({ name }) => name === context?.cluster);
-  if (cluster === undefined) throw new Error(`the kubeconfig ${file} has no current cluster`);
+/**
+ * Reads a kubeconfig. If there are several files, the first entry of each name applies, and the first
+ * current context (client-go clientcmd). Throws if a file cannot be read, or if the context has no cluster or user.
+ */
+export function fileAccess(files: string | readonly string[], context?: string): ClusterAccess {
+  const all = [files].flat();
+  const file = all.join(delimiter);
+  const parts = all.map(read);
+  const current = context ?? parts.map((part) => part?.['current-context']).find((name) => name);
+  const { cluster: clusterName, user: userName } =
+    parts.flatMap((part) => newContexts(part?.contexts)).find(({ name }) => name === current) ?? {};
+  const cluster = parts.flatMap((part) => newClusters(part?.clusters)).find(({ name }) => name === clusterName);
+  if (cluster === undefined)
+    throw new Error(
+      context === undefined
+        ? `the kubeconfig ${file} has no current cluster`
+        : `the kubeconfig ${file} has no context "${context}" with a cluster`,
+    );
   if (URL.canParse(cluster.server) && hasUserInfo(new URL(cluster.server)))
     throw new Error(
       `the kubeconfig ${file} has a username or password in the server URL of the cluster "${cluster.name}"; move the credentials to "users"`,
     );
-  const user = newUsers(kubeconfig?.users).find(({ name }) => name === context?.user);
+  const user = parts.flatMap((part) => newUsers(part?.users)).find(({ name }) => name === userName);
   if (user === undefined) throw new Error(`the kubeconfig ${file} has no current user`);
-  const authInfo = kubeconfig?.users?.find(({ name }) => name === user.name)?.user ?? {};
+  const authInfo = parts.flatMap((part) => part?.users ?? []).find(({ name }) => name === user.name)?.user ?? {};
   const impersonation = impersonationKeys.find((key) => key in authInfo);
   if (impersonation !== undefined)
     throw new Error(
       `the kubeconfig ${file} sets "${impersonation}" for the user "${user.name}", but this server impersonates its callers and cannot itself be impersonated; remove "${impersonation}" and use the credentials of a user with the rights of the chart's ClusterRole`,
     );
-  // client-node ignores tokenFile, which kubectl supports. Without the token, requests would be anonymous.
-  const { tokenFile } = authInfo;
-  const absolute = (path: string | undefined): string | undefined => path && resolve(folder, path);
   return access(
-    withoutUndefined({ ...cluster, caFile: absolute(cluster.caFile) }),
-    withTokenFile(
-      withoutUndefined({ ...user, certFile: absolute(user.certFile), keyFile: absolute(user.keyFile) }),
-      absolute(tokenFile),
-    ),
+    withoutUndefined({ ...cluster }),
+    // client-node ignores tokenFile, which kubectl supports. Without the token, requests would be anonymous.
+    withTokenFile(withoutUndefined({ ...user }), authInfo['tokenFile']),
   );
 }
 
-/** Parses the file. Errors do not quote it, because it contains credentials. */
+/**
+ * Parses a file. Paths in it are relative to its folder. Errors do not quote the file, because it contains credentials.
+ */
 function read(file: string): Kubeconfig | null {
   const yaml = readYAML(readFileSync(file, 'utf8'));
-  if (yaml.ok) return yaml.content as Kubeconfig | null;
-  const problems = yaml.problems.map(({ position, message }) => `${position}: ${message}`);
-  throw new Error(`the kubeconfig ${file} is not valid YAML: ${problems.join('; ')}`);
+  if (!yaml.ok) {
+    const problems = yaml.problems.map(({ position, message }) => `${position}: ${message}`);
+    throw new Error(`the kubeconfig ${file} is not valid YAML: ${problems.join('; ')}`);
+  }
+  const kubeconfig = yaml.content as Kubeconfig | null;
+  for (const entry of [...(kubeconfig?.clusters ?? []), ...(kubeconfig?.users ?? [])])
+    for (const fields of [entry.cluster, entry.user])
+      for (const key of pathKeys) if (fields?.[key]) fields[key] = resolve(dirname(file), fields[key]);
+  return kubeconfig;
 }
 
 /** Keys of AuthInfo in client-go tools/clientcmd/api/v1. */
 const impersonationKeys = ['as', 'as-uid', 'as-groups', 'as-user-extra'];
 
+const pathKeys = ['certificate-authority', 'client-certificate', 'client-key', 'tokenFile'];
+
+interface Entry {
+  readonly name?: string;
+  readonly cluster?: Record<string, string>;
+  readonly user?: Record<string, string>;
+}
+
 interface Kubeconfig {
   readonly 'current-context'?: string;
-  readonly clusters?: unknown[];
+  readonly clusters?: Entry[];
   readonly contexts?: unknown[];
-  readonly users?: { readonly name?: string; readonly user?: { readonly tokenFile?: string } }[];
+  readonly users?: Entry[];
 }
 
 const withTokenFile = (user: User, tokenFile: string | undefined): User =>

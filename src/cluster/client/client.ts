@@ -78,13 +78,15 @@ const callerSlots = {
 /** Creates the client. `kubeconfig`: a file. Default: the ServiceAccount of the pod. Throws if there is neither. */
 export async function createKubeClient({
   kubeconfig,
+  load = () => (kubeconfig === undefined ? inClusterAccess(process.env) : fileAccess(kubeconfig)),
   clock = systemClock,
 }: {
   kubeconfig?: string | undefined;
+  /** Returns the access, instead of that of `kubeconfig`. */
+  load?: () => ClusterAccess;
   /** Clock that tests replace. */
   clock?: Clock;
 }): Promise<Cluster> {
-  const load = (): ClusterAccess => (kubeconfig === undefined ? inClusterAccess(process.env) : fileAccess(kubeconfig));
   const access = load();
   const tls = await access.tls();
   return new ApiserverClient(new Credential(load, access, tls, clock));

@@ -69,6 +69,38 @@ contexts:
     expect(await fileAccess(file).headers()).toEqual({ Authorization: 'Bearer t' });
   });
 
+  test('several kubeconfig files are merged, in which the first entry of a name and the first current context apply', async () => {
+    for (const name of ['a', 'b']) {
+      mkdirSync(join(directory, name));
+      put(`${name}/token`, name);
+    }
+    const first = put(
+      'a/config',
+      JSON.stringify({
+        'current-context': 'a',
+        clusters: [{ name: 'c', cluster: { server: 'https://192.0.2.1' } }],
+        contexts: [{ name: 'a', context: { cluster: 'c', user: 'u' } }],
+      }),
+    );
+    const second = put(
+      'b/config',
+      JSON.stringify({
+        'current-context': 'b',
+        clusters: [
+          { name: 'c', cluster: { server: 'https://192.0.2.2' } },
+          { name: 'd', cluster: { server: 'https://192.0.2.3' } },
+        ],
+        users: [{ name: 'u', user: { tokenFile: 'token' } }],
+        contexts: [{ name: 'b', context: { cluster: 'd', user: 'u' } }],
+      }),
+    );
+    const merged = fileAccess([first, second]);
+    expect(merged.server).toBe('https://192.0.2.1');
+    expect(await merged.headers()).toEqual({ Authorization: 'Bearer b' });
+    expect(fileAccess([first, second], 'b').server).toBe('https://192.0.2.3');
+    expect(() => fileAccess([first, second], 'nowhere')).toThrow(/has no context "nowhere" with a cluster$/);
+  });
+
   test('a kubeconfig may contain certificates', async () => {
     const file = kubeconfig({
       cluster: { 'certificate-authority-data': base64('ca'), 'tls-server-name': 'kubernetes' },
