@@ -26,6 +26,7 @@ const importers: Readonly<Record<string, readonly string[]>> = {
   winston: ['runtime'],
   'winston-transport': ['runtime'],
   'prom-client': ['runtime'],
+  'tar-stream': ['runtime'],
   '@peculiar/x509': ['tls'],
   bcrypt: ['accounts'],
   ldapts: ['accounts'],

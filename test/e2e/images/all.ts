@@ -7,7 +7,7 @@ import { nodeFlags } from '../../../hack/run/server.ts';
 import { tool } from '../machine/packages.ts';
 import type { Image } from './image.ts';
 import { file, program, tree } from './machine-files.ts';
-import type { Entry } from './tar.ts';
+import type { TarEntry } from '../../../src/runtime/tar.ts';
 
 const root = join(import.meta.dirname, '../../..');
 
@@ -18,7 +18,7 @@ export const names = {
   coredns: 'e2e.local/coredns',
 } as const;
 
-const text = (path: string, content: string): Entry => ({ path, content: Buffer.from(content) });
+const text = (path: string, content: string): TarEntry => ({ path, content: Buffer.from(content) });
 const searchPath = 'PATH=/usr/local/bin:/usr/bin:/bin';
 
 /** The server laid out as in the Dockerfile, built from the current sources in `dist`. */
@@ -58,7 +58,7 @@ export async function serverImage(dist: string): Promise<Image> {
 }
 
 /** Returns a shell with these commands, curl, and a folder for temporary files. */
-export async function shell(...commands: readonly string[]): Promise<Entry[]> {
+export async function shell(...commands: readonly string[]): Promise<TarEntry[]> {
   return [
     ...(await program('bin/busybox', tool('busybox'))),
     ...['sh', 'cat', 'sleep', 'tar', ...commands].map((name) => ({ path: `bin/${name}`, link: 'busybox' })),

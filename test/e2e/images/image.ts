@@ -1,11 +1,11 @@
 /** Container images without a registry: OCI image layouts in tar archives for `ctr images import`. */
 import { createHash } from 'node:crypto';
-import { tar, type Entry } from './tar.ts';
+import { tar, type TarEntry } from '../../../src/runtime/tar.ts';
 
 export interface Image {
   /** Name with tag; the host name is never resolved. */
   readonly name: string;
-  readonly layers: readonly (readonly Entry[])[];
+  readonly layers: readonly (readonly TarEntry[])[];
   readonly config: {
     readonly User?: string;
     readonly WorkingDir?: string;
@@ -26,7 +26,7 @@ const mediaType = (name: string): string => `application/vnd.oci.image.${name}`;
 const json = (value: unknown): Buffer[] => [Buffer.from(JSON.stringify(value))];
 
 export async function archive({ name, layers, config }: Image): Promise<Buffer[]> {
-  const files: Entry[] = [];
+  const files: TarEntry[] = [];
   const add = (type: string, bytes: readonly Buffer[]): Descriptor => {
     const hash = createHash('sha256');
     for (const piece of bytes) hash.update(piece);

@@ -2,17 +2,17 @@
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { output } from '../../../hack/cluster/exec.ts';
-import type { Entry } from './tar.ts';
+import type { TarEntry } from '../../../src/runtime/tar.ts';
 
 /** Returns one file; links are followed. */
-export const file = (path: string, source: string, mode = statSync(source).mode & 0o755): Entry => ({
+export const file = (path: string, source: string, mode = statSync(source).mode & 0o755): TarEntry => ({
   path: path.replace(/^\//, ''),
   content: readFileSync(source),
   mode,
 });
 
 /** Returns every `wanted` file below a folder, without links and empty folders. */
-export function tree(path: string, source: string, wanted: (path: string) => boolean): Entry[] {
+export function tree(path: string, source: string, wanted: (path: string) => boolean): TarEntry[] {
   return readdirSync(source, { withFileTypes: true }).flatMap((entry) => {
     const [inside, outside] = [join(path, entry.name), join(source, entry.name)];
     if (!wanted(outside)) return [];
@@ -25,7 +25,7 @@ export function tree(path: string, source: string, wanted: (path: string) => boo
  * Returns a program and the libraries with which it and its `addons` are linked, at the paths where the loader looks
  * for them.
  */
-export async function program(path: string, source: string, addons: readonly string[] = []): Promise<Entry[]> {
+export async function program(path: string, source: string, addons: readonly string[] = []): Promise<TarEntry[]> {
   const all = new Set((await Promise.all([source, ...addons].map(libraries))).flat());
   return [file(path, source, 0o755), ...[...all].map((library) => file(library, library, 0o755))];
 }

@@ -7,10 +7,10 @@ interface Common {
   readonly mode?: number;
 }
 
-export type Entry = Common & ({ readonly content: Buffer } | { readonly link: string } | { readonly folder: true });
+export type TarEntry = Common & ({ readonly content: Buffer } | { readonly link: string } | { readonly folder: true });
 
 /** Returns the bytes of an archive in pieces, without copies. */
-export async function tar(entries: readonly Entry[]): Promise<Buffer[]> {
+export async function tar(entries: readonly TarEntry[]): Promise<Buffer[]> {
   const archive = pack();
   for (const entry of entries) {
     const header = { name: entry.path, mtime: new Date(0), ...(entry.mode === undefined ? {} : { mode: entry.mode }) };
