@@ -42,6 +42,7 @@ async function run(argv: readonly string[]): Promise<number> {
 const tools: ReadonlyMap<string, (argv: readonly string[]) => Promise<number>> = new Map([
   ['hash-password', async (argv) => await (await import('./cli/hash-password.ts')).hashPassword(argv)],
   ['credential', async (argv) => await (await import('./cli/credential/index.ts')).credential(argv, process.env)],
+  ['doctor', async (argv) => await (await import('./cli/doctor/index.ts')).doctor(argv, process.env)],
   ['check-config', async (argv) => await (await import('./cli/check-config.ts')).checkConfig(argv)],
   ['version', async (argv) => (await import('./cli/version.ts')).version(argv)],
 ]);

@@ -1,4 +1,4 @@
-import { credentialFlagsTable, flagsTable, UsageError } from '../config/flags.ts';
+import { credentialFlagsTable, doctorFlagsTable, flagsTable, UsageError } from '../config/flags.ts';
 import { nearest } from '../config/error-map.ts';
 import { readVersion } from '../runtime/package.ts';
 
@@ -25,6 +25,12 @@ const commands: Readonly<Record<string, Command>> = {
     description:
       'Print a token for kubectl (credential plugin). Refreshes the cached token if possible, and logs in otherwise.',
     flags: credentialFlagsTable,
+  },
+  doctor: {
+    call: 'doctor [flags]',
+    description:
+      'Check the release in the cluster: why is the API unavailable? Prints the command that fixes each problem or shows more.',
+    flags: doctorFlagsTable,
   },
   'hash-password': {
     call: 'hash-password',

@@ -108,6 +108,20 @@ const credentialOptions = {
   logout: { type: 'boolean', default: false, help: 'revoke the session and delete the cached tokens' },
 } as const;
 
+const doctorOptions = {
+  kubeconfig: {
+    type: 'string',
+    value: 'FILE',
+    otherwise: '$KUBECONFIG, ~/.kube/config, or the ServiceAccount of the pod',
+    help: 'kubeconfig of the cluster',
+  },
+  context: { type: 'string', value: 'NAME', otherwise: 'the current context', help: 'context of the kubeconfig' },
+  namespace: { type: 'string', value: 'NAME', default: 'platform-system', help: 'namespace of the release' },
+  service: { type: 'string', value: 'NAME', default: 'platform-apiserver', help: 'Service of the release' },
+  output: { type: 'string', value: 'FORMAT', default: 'text', help: 'text or json' },
+  bundle: { type: 'string', value: 'FILE', help: 'also write a support bundle without secrets, a .tar.gz' },
+} as const;
+
 interface FlagOption {
   readonly help: string;
   /** Placeholder of the value. */
@@ -128,6 +142,7 @@ const tableOf = (described: Readonly<Record<string, FlagOption>>): [string, stri
 /** Returns each flag and its meaning, for the help. */
 export const flagsTable = (): [string, string][] => tableOf(options);
 export const credentialFlagsTable = (): [string, string][] => tableOf(credentialOptions);
+export const doctorFlagsTable = (): [string, string][] => tableOf(doctorOptions);
 
 /** Calls parseArgs. Throws UsageError, whose message names the closest flag for an unknown flag. */
 function parseStrictly<T extends ParseArgsConfig>(config: T): ReturnType<typeof parseArgs<T>> {
@@ -182,6 +197,33 @@ export function parseCredentialFlags(argv: readonly string[]): CredentialFlags {
   return { server, caFile: values['ca-file'], login, username, audience, logout };
 }
 
+/** Flags of the doctor. */
+export interface DoctorFlags {
+  readonly kubeconfig: string | undefined;
+  readonly context: string | undefined;
+  readonly namespace: string;
+  readonly service: string;
+  readonly output: 'text' | 'json';
+  readonly bundle: string | undefined;
+}
+
+/** Throws UsageError. */
+export function parseDoctorFlags(argv: readonly string[]): DoctorFlags {
+  const { values } = parseStrictly({ args: [...argv], options: doctorOptions, strict: true, allowPositionals: false });
+  const { kubeconfig, context, namespace, service, output, bundle } = values;
+  assertNames({ namespace, service });
+  if (output !== 'text' && output !== 'json')
+    throw new UsageError(`--output: expected text or json, got ${JSON.stringify(output)}`);
+  return { kubeconfig, context, namespace, service, output, bundle };
+}
+
+/** Throws UsageError unless each value is a name of an object. The keys are the flags. */
+function assertNames(names: Readonly<Record<string, string>>): void {
+  for (const [flag, name] of Object.entries(names))
+    if (!isSubdomain(name))
+      throw new UsageError(`--${flag}: expected the name of a Kubernetes object, got ${JSON.stringify(name)}`);
+}
+
 /**
  * Parses the flags of the server. Throws a UsageError that names the flag. Reads only POD_NAMESPACE from `environment`.
  */
@@ -204,13 +246,9 @@ export function parseFlags(argv: readonly string[], environment: Readonly<Record
     throw new UsageError(
       '--namespace is required (or set the environment variable POD_NAMESPACE): the namespace of the release',
     );
-  for (const [flag, name] of [
-    ['namespace', namespace],
-    ['service-name', values['service-name']],
-    ['config-map', values['config-map'] ?? options['config-map'].otherwise],
-  ] as const)
-    if (!isSubdomain(name))
-      throw new UsageError(`--${flag}: expected the name of a Kubernetes object, got ${JSON.stringify(name)}`);
+  const serviceName = values['service-name'];
+  const configMap = values['config-map'] ?? options['config-map'].otherwise;
+  assertNames({ namespace, 'service-name': serviceName, 'config-map': configMap });
   return {
     httpPort: values['http-port'] === 'off' ? undefined : port('http-port'),
     httpsPort: port('https-port'),
@@ -221,8 +259,8 @@ export function parseFlags(argv: readonly string[], environment: Readonly<Record
     tlsPrivateKeyFile: values['tls-private-key-file'],
     kubeconfig: values.kubeconfig,
     namespace,
-    serviceName: values['service-name'],
-    configMap: values['config-map'] ?? options['config-map'].otherwise,
+    serviceName,
+    configMap,
     config: values.config,
   };
 }

@@ -13,7 +13,7 @@ describe('the help', () => {
 
   test('the help of platform-apiserver shows the usage of each command', () => {
     expect(help).toContain('Usage: platform-apiserver [flags]\n');
-    for (const call of ['check-config FILE', 'credential [flags]', 'hash-password', 'version'])
+    for (const call of ['check-config FILE', 'credential [flags]', 'doctor [flags]', 'hash-password', 'version'])
       expect(help).toMatch(new RegExp(String.raw`^ {2}${call.replaceAll(/[[\]]/g, String.raw`\$&`)} +\S`, 'm'));
   });
 
@@ -73,7 +73,7 @@ describe('a command line', () => {
 
   test.each([
     ['versoin', 'unknown command "versoin"; did you mean "version"?'],
-    ['serve', 'unknown command "serve"; the commands are check-config, credential, hash-password, version'],
+    ['serve', 'unknown command "serve"; the commands are check-config, credential, doctor, hash-password, version'],
     ['toString', 'unknown command "toString"; the commands are '],
   ])('a command line with the unknown command %s is rejected', (command, message) => {
     expect(() => rejectUnknownCommand([command])).toThrow(UsageError);

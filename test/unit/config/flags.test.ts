@@ -1,5 +1,11 @@
 import { describe, expect, test } from '@jest/globals';
-import { parseArguments, parseCredentialFlags, parseFlags, UsageError } from '../../../src/config/flags.ts';
+import {
+  parseArguments,
+  parseCredentialFlags,
+  parseDoctorFlags,
+  parseFlags,
+  UsageError,
+} from '../../../src/config/flags.ts';
 
 const defaults = {
   httpPort: 9090,
@@ -110,4 +116,27 @@ describe('the command line', () => {
       expect(() => parseFlags([], environment)).toThrow(/--namespace.*POD_NAMESPACE/);
     },
   );
+});
+
+describe('the flags of the doctor', () => {
+  test('the doctor has defaults for the names of the chart', () => {
+    expect(parseDoctorFlags([])).toEqual({
+      kubeconfig: undefined,
+      context: undefined,
+      namespace: 'platform-system',
+      service: 'platform-apiserver',
+      output: 'text',
+      bundle: undefined,
+    });
+  });
+
+  test.each([
+    ['--output=yaml', '--output: expected text or json, got "yaml"'],
+    ['--namespace=A', '--namespace: expected the name of a Kubernetes object, got "A"'],
+    ['--service=a/b', '--service: expected the name of a Kubernetes object, got "a/b"'],
+    ['--contexts=a', 'unknown flag --contexts; did you mean --context?'],
+    ['nonsense', "Unexpected argument 'nonsense'. This command does not take positional arguments"],
+  ])('the doctor rejects %s', (flag, message) => {
+    expect(() => parseDoctorFlags([flag])).toThrow(new UsageError(message));
+  });
 });

@@ -1,0 +1,41 @@
+/** Verifies a serving certificate as kube-aggregator does (Go's x509.Certificate.Verify for the name of the Service). */
+import { X509Certificate } from 'node:crypto';
+import type { PresentedChain } from '../../auth/authenticators/client-chain.ts';
+
+const serverAuth = '1.3.6.1.5.5.7.3.1';
+const day = 86_400_000;
+/** Remaining lifetime below which a certificate that was not renewed is reported. The server renews it long before. */
+const soon = 14 * day;
+
+/** Returns the certificates in a PEM text. Throws if one cannot be parsed. */
+export const certificatesIn = (pem: string): X509Certificate[] =>
+  (pem.match(/-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g) ?? []).map(
+    (one) => new X509Certificate(one),
+  );
+
+/** Returns why a client would reject the certificate even if it trusts the issuer; undefined if it would not. */
+export function leafProblem(leaf: X509Certificate, host: string, now: number): string | undefined {
+  if (leaf.checkHost(host) === undefined)
+    return `is not valid for ${host}, but for ${leaf.subjectAltName ?? 'no name'}`;
+  if (now > leaf.validToDate.getTime()) return `expired on ${leaf.validToDate.toISOString()}`;
+  if (now < leaf.validFromDate.getTime()) return `is not valid before ${leaf.validFromDate.toISOString()}`;
+  const { keyUsage } = leaf;
+  return keyUsage === undefined || keyUsage.includes(serverAuth) ? undefined : 'is not allowed to identify servers';
+}
+
+export const expiresSoon = (leaf: X509Certificate, now: number): boolean => leaf.validToDate.getTime() - now < soon;
+
+const isIssuer = (child: X509Certificate, one: X509Certificate): boolean =>
+  child.checkIssued(one) && child.verify(one.publicKey);
+
+/** Returns whether one of the CAs signed the certificate, directly or through the intermediates. */
+export function isSignedBy({ leaf, intermediates }: PresentedChain, authorities: readonly X509Certificate[]): boolean {
+  const rest = [...intermediates];
+  for (let child: X509Certificate | undefined = leaf; child !== undefined;) {
+    const current: X509Certificate = child;
+    if (authorities.some((one) => one.raw.equals(current.raw) || isIssuer(current, one))) return true;
+    const at = rest.findIndex((one) => isIssuer(current, one));
+    [child] = at === -1 ? [] : rest.splice(at, 1);
+  }
+  return false;
+}

@@ -1,0 +1,31 @@
+import type { Check } from '../check.ts';
+import { availability } from './availability.ts';
+import { configuration, secrets, urls } from './configuration.ts';
+import { clock, frontProxy, kubeApiserver } from './kube-apiserver.ts';
+import { connection, dns, networkPolicies } from './network.ts';
+import { cache, readiness } from './reports.ts';
+import { rights } from './rights.ts';
+import { certificate, registrations } from './trust.ts';
+import { endpoints, pods, service } from './workload.ts';
+
+/** All checks. The needs of a check are before it. */
+export const checks: readonly Check[] = [
+  kubeApiserver,
+  clock,
+  frontProxy,
+  configuration,
+  secrets,
+  rights,
+  pods,
+  service,
+  endpoints,
+  networkPolicies,
+  dns,
+  certificate,
+  registrations,
+  connection,
+  availability,
+  readiness,
+  cache,
+  urls,
+];

@@ -1,0 +1,111 @@
+/** Pods, and the Service through which kube-apiserver reaches them. */
+import { failed, ok, warning, type Check, type Finding } from '../check.ts';
+import { aggregatedPort, deploymentName, type Context } from '../context.ts';
+import { matches, type Pod } from '../objects.ts';
+import { kubeApiserver } from './kube-apiserver.ts';
+
+export const pods: Check = {
+  name: 'pods',
+  needs: [kubeApiserver.name],
+  async *run(context) {
+    const { commands, namespace } = context;
+    const deployment = await context.deployment();
+    const where = `Deployment ${namespace}/${deploymentName}`;
+    if (deployment === undefined) {
+      yield failed(`${where} does not exist`, await context.restore());
+      return;
+    }
+    const { spec, status } = deployment;
+    const { replicas = 1 } = spec;
+    if (replicas === 0) {
+      yield warning(
+        `${where} has no replicas`,
+        commands.inNamespace(`scale deployment ${deploymentName} --replicas=2`),
+      );
+      return;
+    }
+    const running = (await context.pods()).filter(({ metadata }) => metadata.deletionTimestamp === undefined);
+    const findings = running.flatMap((pod) => podFindings(pod, context));
+    yield* findings;
+    const failure = status?.conditions?.find(({ type }) => type === 'ReplicaFailure');
+    if (failure !== undefined || running.length === 0)
+      yield failed(
+        `${where} cannot create pods: ${failure?.message ?? 'no pod exists'}`,
+        commands.inNamespace(`describe replicasets -l ${await context.podSelector()}`),
+      );
+    else if (findings.length === 0) yield ok(`${running.length} of ${replicas} pods of ${where} are ready`);
+  },
+};
+
+const isTrue = ({ status }: Pod, wanted: string): boolean =>
+  status?.conditions?.some(({ type, status: value }) => type === wanted && value === 'True') ?? false;
+
+/** Returns the problems of a pod. */
+export function podFindings(pod: Pod, { commands, namespace }: Pick<Context, 'commands' | 'namespace'>): Finding[] {
+  const { name } = pod.metadata;
+  const { conditions = [], containerStatuses: [container] = [] } = pod.status ?? {};
+  const where = `Pod ${namespace}/${name}`;
+  const describe = commands.inNamespace(`describe pod ${name}`);
+  const log = commands.inNamespace(`logs ${name} --tail=20`);
+  const unscheduled = conditions.find(({ type, status }) => type === 'PodScheduled' && status === 'False');
+  if (unscheduled !== undefined) return [failed(`${where} is not scheduled: ${unscheduled.message ?? ''}`, describe)];
+  const { waiting } = container?.state ?? {};
+  const { terminated } = container?.lastState ?? {};
+  const restarts = container?.restartCount ?? 0;
+  const last =
+    terminated === undefined
+      ? ''
+      : `, the last time because of ${terminated.reason ?? 'an error'} (exit code ${terminated.exitCode})`;
+  const history = `restarted ${restarts} times${last}`;
+  if (waiting !== undefined && waiting.reason !== 'ContainerCreating') {
+    const crashed = waiting.reason === 'CrashLoopBackOff';
+    return [
+      failed(
+        `${where} does not start: ${waiting.reason ?? ''} ${crashed ? `(${history})` : (waiting.message ?? '')}`.trim(),
+        crashed ? `${log} --previous` : describe,
+      ),
+    ];
+  }
+  if (!isTrue(pod, 'Ready')) return [failed(`${where} is not ready`, log)];
+  return restarts === 0 ? [] : [warning(`${where} is ready, but was ${history}`, `${log} --previous`)];
+}
+
+export const service: Check = {
+  name: 'service',
+  needs: [kubeApiserver.name],
+  async *run(context) {
+    const { commands, namespace, serviceName } = context;
+    const where = `Service ${namespace}/${serviceName}`;
+    const found = await context.service();
+    const deployment = await context.deployment();
+    if (found === undefined) {
+      yield failed(`${where} does not exist`, commands.inNamespace('get services'));
+      return;
+    }
+    const { selector = {}, ports = [] } = found.spec;
+    const labels = deployment?.spec.template.metadata?.labels;
+    if (labels !== undefined && !matches({ matchLabels: selector }, labels))
+      yield failed(
+        `the selector of ${where} does not match the pods of Deployment ${deploymentName}: ${JSON.stringify(selector)}`,
+        await context.restore(),
+      );
+    else if (!ports.some(({ name }) => name === aggregatedPort))
+      yield failed(`${where} has no port named ${aggregatedPort}`, await context.restore());
+    else yield ok(`${where} selects the pods`);
+  },
+};
+
+export const endpoints: Check = {
+  name: 'endpoints',
+  needs: [pods.name, service.name],
+  async *run(context) {
+    const { commands, namespace, serviceName } = context;
+    const { length } = await context.endpoints();
+    yield length === 0
+      ? failed(
+          `Service ${namespace}/${serviceName} has no ready endpoint for the port ${aggregatedPort}`,
+          commands.inNamespace(`get endpointslices -l kubernetes.io/service-name=${serviceName} -o yaml`),
+        )
+      : ok(`Service ${namespace}/${serviceName} has ${length} ready endpoints`);
+  },
+};

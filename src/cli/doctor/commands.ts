@@ -1,0 +1,49 @@
+/** Commands that the user can paste into a shell. */
+
+/** Quotes a word for a POSIX shell if needed. */
+const quote = (word: string): string => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`);
+
+export interface CommandsOptions {
+  readonly namespace: string;
+  /** Flags with which the doctor was called. */
+  readonly kubeconfig: string | undefined;
+  readonly context: string | undefined;
+}
+
+export class Commands {
+  readonly #options: CommandsOptions;
+
+  constructor(options: CommandsOptions) {
+    this.#options = options;
+  }
+
+  /** Returns a kubectl command for cluster-scoped objects. */
+  kubectl(rest: string): string {
+    return this.#command('kubectl', '--context', rest);
+  }
+
+  /** Returns a kubectl command for objects in the namespace of the release. */
+  inNamespace(rest: string): string {
+    return this.kubectl(`-n ${this.#options.namespace} ${rest}`);
+  }
+
+  helm(rest: string): string {
+    return this.#command('helm', '--kube-context', `-n ${this.#options.namespace} ${rest}`);
+  }
+
+  /** Returns the command that applies the objects of the release again. */
+  restore(release: string): string {
+    // The field manager of Helm, so that the next upgrade has no conflict.
+    return `${this.helm(`get manifest ${release}`)} | ${this.kubectl('apply --server-side --force-conflicts --field-manager=helm -f -')}`;
+  }
+
+  #command(program: string, contextFlag: string, rest: string): string {
+    const { kubeconfig, context } = this.#options;
+    return [
+      program,
+      ...(kubeconfig === undefined ? [] : [`--kubeconfig=${quote(kubeconfig)}`]),
+      ...(context === undefined ? [] : [`${contextFlag}=${quote(context)}`]),
+      rest,
+    ].join(' ');
+  }
+}

@@ -1,0 +1,46 @@
+/** The results of all checks, for people and as JSON. */
+import { terminalSafe } from '../credential/responses.ts';
+import type { Result, Status } from './check.ts';
+
+/** Most important first. */
+const statuses = ['failed', 'warning', 'not checked', 'ok'] as const satisfies readonly Status[];
+
+/** Returns the most important status of the findings of a check. */
+const statusOf = ({ findings }: Result): Status =>
+  statuses.find((status) => findings.some((one) => one.status === status)) ?? 'ok';
+
+/** Returns the number of checks by status. */
+const summaryOf = (results: readonly Result[]): Readonly<Record<Status, number>> => {
+  const count = (status: Status): number => results.filter((result) => statusOf(result) === status).length;
+  return { failed: count('failed'), warning: count('warning'), 'not checked': count('not checked'), ok: count('ok') };
+};
+
+export const hasFailed = (results: readonly Result[]): boolean => summaryOf(results).failed > 0;
+
+/** Returns one line for each finding, its command on the next line, and a summary. */
+export function formatText(results: readonly Result[]): string {
+  const lines = results.flatMap(({ name, findings }) =>
+    findings.flatMap(({ status, message, command }) => [
+      `${status.padEnd(13)}${terminalSafe(`${name}: ${message}`)}`,
+      ...(command === undefined ? [] : [`${' '.repeat(13)}$ ${terminalSafe(command)}`]),
+    ]),
+  );
+  const summary = summaryOf(results);
+  return [...lines, '', statuses.map((status) => `${summary[status]} ${status}`).join(', ')].join('\n');
+}
+
+export interface Subject {
+  /** Version of this program. */
+  readonly version: string;
+  /** Time of the checks, RFC 3339. */
+  readonly time: string;
+  readonly namespace: string;
+  readonly service: string;
+}
+
+/** Returns the shape that docs/reference/cli.md describes. */
+export const toJSON = (results: readonly Result[], subject: Subject): object => ({
+  ...subject,
+  summary: summaryOf(results),
+  checks: results.map((result) => ({ name: result.name, status: statusOf(result), findings: result.findings })),
+});

@@ -1,0 +1,70 @@
+import { beforeAll, describe, expect, test } from '@jest/globals';
+import { X509Certificate } from 'node:crypto';
+import { certificatesIn, expiresSoon, isSignedBy, leafProblem } from '../../../../src/cli/doctor/certificates.ts';
+import { newAuthority, newLeaf } from '../../../../src/tls/issuing.ts';
+
+const day = 86_400_000;
+const now = Date.now();
+const host = 'platform-apiserver.platform-system.svc';
+
+let authority: Awaited<ReturnType<typeof newAuthority>>;
+let other: typeof authority;
+let leaf: X509Certificate;
+beforeAll(async () => {
+  [authority, other] = await Promise.all([newAuthority(now), newAuthority(now + 1_000)]);
+  leaf = new X509Certificate((await newLeaf(authority, [host], now)).cert);
+});
+
+describe('the serving certificate', () => {
+  test('a valid certificate for the name of the Service is accepted', () => {
+    expect(leafProblem(leaf, host, now)).toBeUndefined();
+  });
+
+  test.each([
+    ['for another name', 'other.svc', 0, `is not valid for other.svc, but for DNS:${host}`],
+    ['expired', host, 366 * day, 'expired on '],
+    ['not valid yet', host, -2 * day, 'is not valid before '],
+  ])('a certificate that is %s is rejected', (_, name, later, expected) => {
+    expect(leafProblem(leaf, name, now + later)).toContain(expected);
+  });
+
+  test('a certificate that may not identify servers is rejected', async () => {
+    const client = { ...leafFields(leaf), keyUsage: ['1.3.6.1.5.5.7.3.2'] } as unknown as X509Certificate;
+    expect(leafProblem(client, host, now)).toBe('is not allowed to identify servers');
+  });
+
+  test('a certificate expires soon two weeks before its end', () => {
+    const end = leaf.validToDate.getTime();
+    expect([expiresSoon(leaf, end - 15 * day), expiresSoon(leaf, end - 13 * day)]).toEqual([false, true]);
+  });
+});
+
+const leafFields = (one: X509Certificate): object => ({
+  checkHost: () => host,
+  validFromDate: one.validFromDate,
+  validToDate: one.validToDate,
+});
+
+const signed = (...bundle: readonly string[]): boolean =>
+  isSignedBy({ leaf, intermediates: [] }, certificatesIn(bundle.join('\n')));
+
+describe('the caBundle', () => {
+  test('a bundle with the CA of the certificate has signed it, and other bundles have not', () => {
+    expect(signed(authority.cert)).toBe(true);
+    expect(signed(other.cert, authority.cert)).toBe(true);
+    expect(signed(other.cert)).toBe(false);
+    expect(signed()).toBe(false);
+  });
+
+  test('a bundle may contain the certificate itself, or reach it through the intermediates', () => {
+    expect(signed(leaf.toString())).toBe(true);
+    const chain = { leaf, intermediates: [new X509Certificate(other.cert), new X509Certificate(authority.cert)] };
+    expect(isSignedBy(chain, certificatesIn(authority.cert))).toBe(true);
+    expect(isSignedBy(chain, certificatesIn(other.cert))).toBe(false);
+  });
+
+  test('a bundle that is not PEM has no certificates, and a malformed certificate is an error', () => {
+    expect(certificatesIn('nothing')).toEqual([]);
+    expect(() => certificatesIn('-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----')).toThrow('asn1');
+  });
+});

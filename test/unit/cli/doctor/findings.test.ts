@@ -1,0 +1,234 @@
+/** Functions that turn what the cluster reports into findings. */
+import { describe, expect, test } from '@jest/globals';
+import { explain } from '../../../../src/cli/doctor/checks/availability.ts';
+import { connectionFinding, policyFinding } from '../../../../src/cli/doctor/checks/network.ts';
+import { cacheFindings, readinessFindings } from '../../../../src/cli/doctor/checks/reports.ts';
+import { attributesOf } from '../../../../src/cli/doctor/checks/rights.ts';
+import { podFindings } from '../../../../src/cli/doctor/checks/workload.ts';
+import { clockSkew, describeSkew } from '../../../../src/cli/doctor/clock.ts';
+import { Commands } from '../../../../src/cli/doctor/commands.ts';
+import { matches, type Condition, type NetworkPolicy, type Pod } from '../../../../src/cli/doctor/objects.ts';
+
+const commands = new Commands({ namespace: 'platform-system', kubeconfig: undefined, context: undefined });
+const ready: Condition = { type: 'Ready', status: 'True' };
+
+type ContainerStatus = NonNullable<NonNullable<Pod['status']>['containerStatuses']>[number];
+const pod = (conditions: readonly Condition[], container?: Partial<ContainerStatus>): Pod => ({
+  metadata: { name: 'a' },
+  status: {
+    conditions,
+    ...(container === undefined ? {} : { containerStatuses: [{ ready: false, restartCount: 0, ...container }] }),
+  },
+});
+
+describe('pods', () => {
+  test('a ready pod without restarts has no finding', () => {
+    expect(podFindings(pod([ready], {}), { commands, namespace: 'platform-system' })).toEqual([]);
+  });
+
+  test.each<readonly [string, Pod, string, RegExp, RegExp]>([
+    [
+      'that is not scheduled',
+      pod([{ type: 'PodScheduled', status: 'False', message: '0/3 nodes are available' }]),
+      'failed',
+      /is not scheduled: 0\/3 nodes are available$/,
+      /describe pod a$/,
+    ],
+    [
+      'whose image cannot be pulled',
+      pod([], { state: { waiting: { reason: 'ImagePullBackOff', message: 'Back-off pulling image "x"' } } }),
+      'failed',
+      /does not start: ImagePullBackOff Back-off pulling image "x"$/,
+      /describe pod a$/,
+    ],
+    [
+      'that crashes',
+      pod([], {
+        restartCount: 4,
+        state: { waiting: { reason: 'CrashLoopBackOff', message: 'back-off 40s' } },
+        lastState: { terminated: { reason: 'Error', exitCode: 1 } },
+      }),
+      'failed',
+      /does not start: CrashLoopBackOff \(restarted 4 times, the last time because of Error \(exit code 1\)\)$/,
+      /logs a --tail=20 --previous$/,
+    ],
+    [
+      'that is not ready',
+      pod([{ type: 'Ready', status: 'False' }], {}),
+      'failed',
+      /is not ready$/,
+      /logs a --tail=20$/,
+    ],
+    [
+      'that ran out of memory',
+      pod([ready], { restartCount: 1, lastState: { terminated: { reason: 'OOMKilled', exitCode: 137 } } }),
+      'warning',
+      /restarted 1 times, the last time because of OOMKilled \(exit code 137\)$/,
+      /--previous$/,
+    ],
+  ])('a pod %s has a finding with the reason and the command that shows more', (_, one, status, message, command) => {
+    expect(podFindings(one, { commands, namespace: 'platform-system' })).toEqual([
+      { status, message: expect.stringMatching(message), command: expect.stringMatching(command) },
+    ]);
+  });
+});
+
+const policy = (spec: NetworkPolicy['spec']): NetworkPolicy => ({ metadata: { name: 'p' }, spec });
+
+describe('NetworkPolicies', () => {
+  const some = [{ podSelector: {} }];
+
+  test.each<readonly [string, readonly NetworkPolicy[], string, RegExp]>([
+    ['no policy', [], 'ok', /no NetworkPolicy/],
+    ['a policy without rules', [policy({})], 'failed', /do not allow .* port 10250/],
+    ['a policy for another port', [policy({ ingress: [{ ports: [{ port: 443 }] }] })], 'failed', /do not allow/],
+    [
+      'a policy for UDP',
+      [policy({ ingress: [{ ports: [{ port: 10_250, protocol: 'UDP' }] }] })],
+      'failed',
+      /do not allow/,
+    ],
+    ['a policy for all ports', [policy({ ingress: [{}] })], 'ok', /from all addresses$/],
+    ['a policy for the named port', [policy({ ingress: [{ ports: [{ port: 'aggregated' }] }] })], 'ok', /from all/],
+    ['a range of ports', [policy({ ingress: [{ ports: [{ port: 1, endPort: 20_000 }] }] })], 'ok', /from all/],
+    ['some senders', [policy({ ingress: [{ from: some }] })], 'ok', /must include those of kube-apiserver$/],
+    ['a second policy', [policy({ ingress: [{ from: some }] }), policy({ ingress: [{}] })], 'ok', /from all/],
+    ['an egress policy', [policy({ policyTypes: ['Egress'] })], 'ok', /must also allow the pods to connect/],
+  ])('%s has the right finding', (_, policies, status, message) => {
+    const { message: text, ...finding } = policyFinding(policies, 10_250, 'show');
+    expect(text).toMatch(message);
+    expect(finding).toEqual(status === 'failed' ? { status, command: 'show' } : { status });
+  });
+
+  test.each([
+    [{}, true],
+    [{ matchLabels: { a: '1' } }, true],
+    [{ matchLabels: { a: '2' } }, false],
+    [{ matchExpressions: [{ key: 'a', operator: 'In', values: ['1', '2'] }] }, true],
+    [{ matchExpressions: [{ key: 'a', operator: 'NotIn', values: ['1'] }] }, false],
+    [{ matchExpressions: [{ key: 'b', operator: 'NotIn', values: ['1'] }] }, true],
+    [{ matchExpressions: [{ key: 'b', operator: 'Exists' }] }, false],
+    [{ matchExpressions: [{ key: 'b', operator: 'DoesNotExist' }] }, true],
+  ])('the selector %j matches the labels a=1: %s', (selector, expected) => {
+    expect(matches(selector, { a: '1' })).toBe(expected);
+  });
+});
+
+const metrics = (bytes: number, age: number): string => `# HELP platform_apiserver_store_bytes Bytes
+platform_apiserver_store_bytes{resource="nodes"} ${bytes}
+platform_apiserver_store_bytes{resource="pods"} 1048576
+platform_apiserver_store_limit_bytes 1.048576e+07
+platform_apiserver_store_age_seconds{resource="nodes"} ${age}
+`;
+
+describe('reports of a replica', () => {
+  test('readyz?verbose becomes a failure or a warning for each check that has a problem', () => {
+    const text = [
+      '[+]configuration ok (warning: the latest configuration was rejected: a: must be b)',
+      '[-]users failed: not read yet',
+      '[+]logs ok',
+      'readyz check failed',
+    ].join('\n');
+    expect(readinessFindings(text, '192.0.2.1:10250', 'show')).toEqual([
+      {
+        status: 'warning',
+        message: '192.0.2.1:10250: configuration: the latest configuration was rejected: a: must be b',
+        command: 'show',
+      },
+      { status: 'failed', message: '192.0.2.1:10250: users: not read yet', command: 'show' },
+    ]);
+    expect(readinessFindings('[+]logs ok\nreadyz check passed\n', 'a', 'show')).toEqual([
+      { status: 'ok', message: 'a reports no problem' },
+    ]);
+  });
+
+  test.each([
+    [1_048_576, 10, [['ok', 'a caches 2.0 MiB of 10.0 MiB (cache.maxBytes)']]],
+    [
+      9_437_184,
+      130,
+      [
+        [
+          'warning',
+          'a: the cache is nearly full: 10.0 MiB of 10.0 MiB (cache.maxBytes); requests for further resources get 503',
+        ],
+        ['warning', 'a: the cache of nodes has received nothing for 130 s'],
+      ],
+    ],
+  ])('metrics of a cache with %d bytes and an age of %d s have the right findings', (bytes, age, expected) => {
+    const found = cacheFindings(metrics(bytes, age), 'a', 'raise');
+    expect(found.map(({ status, message }) => [status, message])).toEqual(expected);
+  });
+});
+
+test.each([
+  [
+    'failing or missing response from https://10.0.0.1:10250/apis/x/v1: bad status from https://10.0.0.1: 401',
+    /--proxy-client-cert-file/,
+  ],
+  [
+    'Get "https://10.0.0.1:10250": tls: failed to verify certificate: x509: certificate signed by unknown authority',
+    /trust/,
+  ],
+  ['Get "https://10.0.0.1:10250": context deadline exceeded', /Open port 10250/],
+  ['dial tcp 10.0.0.1:10250: connect: connection refused', /Open port 10250/],
+  ['endpoints for service/x have no addresses', /^$/],
+])('the message %j of kube-aggregator has the right explanation', (message, expected) => {
+  expect(explain(message)).toMatch(expected);
+});
+
+test.each([
+  [200, 'ok', 'ok', /^kube-apiserver connects to the port aggregated/],
+  [503, '{"kind":"Status","message":"no endpoints available for service \\"a\\""}', 'not checked', /^needs Endpoints/],
+  [
+    503,
+    'error trying to reach service: dial tcp 10.0.0.1:10250: i/o timeout\n',
+    'failed',
+    /may block: .* i\/o timeout$/,
+  ],
+])(
+  'a response of the proxy for Services with status %d and the body %j has the right finding',
+  (code, text, status, message) => {
+    expect(connectionFinding(code, text, 'show')).toMatchObject({ status, message: expect.stringMatching(message) });
+  },
+);
+
+describe('the clock', () => {
+  const sent = new Date('2026-01-01T00:00:00Z').getTime();
+  const date = new Date(sent).toUTCString();
+  test.each([
+    ['equal', sent, sent + 500, 0],
+    ['within the second of the header', sent + 900, sent + 950, 0],
+    ['tolerated', sent + 10_900, sent + 11_000, 0],
+    ['ahead', sent + 31_000, sent + 31_100, 30_000],
+    ['behind', sent - 40_000, sent - 35_000, -35_000],
+    ['behind by less than the duration of the request', sent - 5_000, sent + 20_000, 0],
+  ])('a clock that is %s is recognized', (_, from, to, expected) => {
+    expect(clockSkew(date, from, to)).toBe(expected);
+  });
+
+  test('a response without a date is no skew, and a skew is described in seconds', () => {
+    expect(clockSkew(undefined, sent, sent)).toBe(0);
+    expect([describeSkew(30_400), describeSkew(-30_400)]).toEqual(['30 s ahead of', '30 s behind']);
+  });
+});
+
+test('the rules of a role become one review for each verb, resource and name', () => {
+  const rules = [
+    { apiGroups: ['iam.platform.io'], resources: ['users/status'], verbs: ['patch'] },
+    { apiGroups: [''], resources: ['configmaps'], resourceNames: ['a', 'b'], verbs: ['get'] },
+  ];
+  expect(attributesOf({ namespace: 'n', rules })).toEqual([
+    { verb: 'patch', group: 'iam.platform.io', resource: 'users', subresource: 'status', namespace: 'n' },
+    { verb: 'get', group: '', resource: 'configmaps', name: 'a', namespace: 'n' },
+    { verb: 'get', group: '', resource: 'configmaps', name: 'b', namespace: 'n' },
+  ]);
+  expect(attributesOf({ namespace: undefined, rules })[0]).not.toHaveProperty('namespace');
+});
+
+test('commands repeat the flags of the doctor, quoted for a shell', () => {
+  const given = new Commands({ namespace: 'n', kubeconfig: "/tmp/it's", context: 'prod' });
+  expect(given.inNamespace('get pods')).toBe(`kubectl --kubeconfig='/tmp/it'\\''s' --context=prod -n n get pods`);
+  expect(given.helm('test r')).toBe(`helm --kubeconfig='/tmp/it'\\''s' --kube-context=prod -n n test r`);
+  expect(commands.kubectl('auth whoami')).toBe('kubectl auth whoami');
+});

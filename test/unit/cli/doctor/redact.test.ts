@@ -1,0 +1,63 @@
+import { describe, expect, test } from '@jest/globals';
+import { redactObject } from '../../../../src/cli/doctor/redact.ts';
+
+const head = 'apiVersion: config.platform.io/v1alpha1\nkind: PlatformConfiguration\n';
+const hash = '$2b$12$abcdefghijklmnopqrstuuPbdzBqVBbmDS8FkMCqBQW8N6YFqQX3K';
+
+describe('objects in the support bundle', () => {
+  test.each([
+    ['a Secret', { kind: 'Secret', data: { password: 'aHVudGVyMg==' }, stringData: { password: 'hunter2' } }],
+    ['a list of Secrets', { kind: 'SecretList', items: [{ data: { password: 'aHVudGVyMg==' } }] }],
+    [
+      'an object applied with kubectl',
+      { metadata: { annotations: { 'kubectl.kubernetes.io/last-applied-configuration': '{"data":{"a":"hunter2"}}' } } },
+    ],
+    ['an environment variable', { spec: { containers: [{ env: [{ name: 'ANY', value: 'hunter2' }] }] } }],
+    ['a bearer token in an Event', { kind: 'Event', message: 'sent Authorization: Bearer hunter2' }],
+    [
+      'the configuration',
+      {
+        kind: 'ConfigMap',
+        data: {
+          'platform.yaml': `${head}authentication: {issuer: "https://a.example", clients: [{name: c, secret: hunter2}]}\n`,
+        },
+      },
+    ],
+    ['an invalid configuration', { kind: 'ConfigMap', data: { 'platform.yaml': `${head}secert: hunter2\n` } }],
+    ['a configuration that is not YAML', { kind: 'ConfigMap', data: { 'platform.yaml': '{secret: hunter2' } }],
+  ])('%s contains no secret', (_, object) => {
+    const text = JSON.stringify(redactObject(object));
+    expect(text).not.toMatch(/hunter2|aHVudGVyMg/);
+  });
+
+  test('the names of keys and variables, references and other settings remain', () => {
+    expect(redactObject({ kind: 'Secret', metadata: { name: 'a' }, data: { password: 'eA==' } })).toEqual({
+      kind: 'Secret',
+      metadata: { name: 'a' },
+      data: { password: '[redacted]' },
+    });
+    expect(redactObject({ env: [{ name: 'A', valueFrom: { secretKeyRef: { name: 's', key: 'k' } } }] })).toEqual({
+      env: [{ name: 'A', valueFrom: { secretKeyRef: { name: 's', key: 'k' } } }],
+    });
+    const configuration = `${head}authentication:
+  issuer: https://a.example
+  users:
+    - username: erin
+      passwordHash: ${hash}
+    - username: frank
+      passwordRef: {name: frank, key: hash}
+`;
+    expect(redactObject({ 'platform.yaml': configuration })).toEqual({
+      'platform.yaml': `${head}authentication:
+  issuer: https://a.example
+  users:
+    - username: erin
+      passwordHash: "[redacted]"
+    - username: frank
+      passwordRef:
+        name: frank
+        key: hash
+`,
+    });
+  });
+});
