@@ -41,7 +41,8 @@ import { kinds, nodes } from './resources/kinds/index.ts';
 import { apisRoutes, kapisRoutes } from './resources/routes.ts';
 import { Lifecycle, type StopTimes } from './runtime/lifecycle.ts';
 import type { Logger } from './runtime/logger.ts';
-import { buildInfo, connections, openWatches, sentBytes } from './runtime/metrics/definitions.ts';
+import { containerMemoryLimit } from './runtime/memory.ts';
+import { buildInfo, connections, memoryLimit, openWatches, sentBytes } from './runtime/metrics/definitions.ts';
 import { collectProcessMetrics } from './runtime/metrics/registry.ts';
 import { systemClock } from './runtime/time.ts';
 import { buildCertificate } from './tls/build.ts';
@@ -71,6 +72,8 @@ export async function startServer(
   const listeners = lifecycle.add('listeners', new Listeners({ ...parts, ...buildHttpHandlers(parts) }));
   connections.read(() => listeners.figures.map(({ listener, connections: count }) => [{ listener }, count]));
   sentBytes.read(() => listeners.figures.map(({ listener, sentBytes: bytes }) => [{ listener }, bytes]));
+  const limit = containerMemoryLimit();
+  memoryLimit.read(() => [[{}, limit]]);
   collectProcessMetrics();
   await lifecycle.start(signal);
   log.info('serving', { version: parts.version, ...listeners.ports });

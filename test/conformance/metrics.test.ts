@@ -164,6 +164,10 @@ async function disconnect(): Promise<void> {
 }
 
 async function upgrade(): Promise<void> {
+  kube.grant = (req, socket) =>
+    void socket.end(
+      `HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: ${req.headers.upgrade}\r\n\r\n`,
+    );
   const client = connect(lab.ports.http, '127.0.0.1');
   client.write(
     `GET ${path}/default/pods/p/exec?command=sh HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${token}\r\n` +
@@ -172,6 +176,31 @@ async function upgrade(): Promise<void> {
   client.resume();
   await once(client, 'close');
 }
+
+/** Returns the names of the time series of requests that grow while the work is done. */
+async function requestGrowth(work: () => Promise<unknown>): Promise<string[]> {
+  const before = await series();
+  await work();
+  const after = await series();
+  const grown = [...after].filter(([name, value]) => name.startsWith('request') && value > (before.get(name) ?? 0));
+  // The requests for the metrics themselves.
+  return grown.map(([name]) => name).filter((name) => !name.includes('verb="get",resource=""'));
+}
+
+test.each(['/healthz', '/livez', '/readyz'])('the probe %s is not counted as a request', async (probe) => {
+  const name = 'request_duration_seconds_count{verb="get",resource=""}';
+  // The first request for the metrics counts.
+  expect(await growth([name], () => lab.gateway(probe))).toEqual([1]);
+});
+
+test('a stream is counted as a request, and its duration is not observed', async () => {
+  expect(await requestGrowth(upgrade)).toEqual(['requests_total{verb="get",resource="other",code="101"}']);
+});
+
+test('a counter of rare events is 0 before the first event', async () => {
+  const all = await series();
+  expect(['log', 'webhook'].map((sink) => all.get(`audit_events_dropped_total{sink="${sink}"}`))).toEqual([0, 0]);
+});
 
 describe('a request that the gateway forwards', () => {
   test('a request to which kube-apiserver responds is counted once', async () => {
@@ -188,10 +217,6 @@ describe('a request that the gateway forwards', () => {
   });
 
   test('an upgraded connection is counted once', async () => {
-    kube.grant = (req, socket) =>
-      void socket.end(
-        `HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: ${req.headers.upgrade}\r\n\r\n`,
-      );
     expect(await growth(results('get'), upgrade)).toEqual([1, 0, 0]);
   });
 });

@@ -3,13 +3,13 @@ import { logRequest } from '../../runtime/logger.ts';
 import type { RequestFilter } from '../exchange.ts';
 import { countRequest } from './request-metrics.ts';
 
-/** Paths that kubelets and load balancers poll: never limited, and logged only if they fail. */
+/** Paths that kubelets and load balancers poll: never limited or counted, and logged only if they fail. */
 export const probes: ReadonlySet<string> = new Set(['/healthz', '/livez', '/readyz']);
 
 const always = (): number => 1;
 
 /**
- * Counts each request when its response has ended. Writes a log line for each failed request, and for the fraction
+ * Counts each request except probes when its response has ended. Writes a log line for each failed request, and for the fraction
  * `sampling` of the others.
  */
 export const accessLog =
@@ -20,9 +20,10 @@ export const accessLog =
       const seconds = (performance.now() - exchange.started) / 1_000;
       const { info, user } = exchange;
       const { status } = exchange;
-      countRequest(exchange, seconds);
+      const isProbe = probes.has(exchange.path);
+      if (!isProbe) countRequest(exchange, seconds);
       const failed = status >= 500;
-      if (!failed && (probes.has(exchange.path) || Math.random() >= sampling())) return;
+      if (!failed && (isProbe || Math.random() >= sampling())) return;
       logRequest(exchange.log, failed ? 'warn' : 'info', {
         auditID: exchange.auditID,
         method: req.method,

@@ -8,12 +8,12 @@ import {
 } from '../../runtime/metrics/definitions.ts';
 import type { Exchange } from '../exchange.ts';
 
-/** Counts a request whose response has ended. */
+/** Counts a request whose response has ended, and observes its duration unless the client decides when it ends. */
 export function countRequest({ info, status }: Exchange, seconds: number): void {
-  const { verb } = info;
+  const { verb, isLongRunning } = info;
   const resource = info.isResourceRequest ? info.resource : '';
   requests.add({ verb, resource, code: String(status) });
-  if (verb !== 'watch') requestDurations.observe({ verb, resource }, seconds);
+  if (!isLongRunning) requestDurations.observe({ verb, resource }, seconds);
 }
 
 /**

@@ -43,14 +43,14 @@ const loginOutcomes = oneOf<string>(
 
 export const requests = counter({
   name: 'requests_total',
-  help: 'Completed requests by verb, resource and HTTP status.',
+  help: 'Completed requests, except probes, by verb, resource and HTTP status.',
   labels: { verb: verbs, resource: resources, code: codes },
 });
 
 export const requestDurations = durations(
   {
     name: 'request_duration_seconds',
-    help: 'Time from the first byte of a request to the last byte of its response, except for watches.',
+    help: 'Time from the first byte of a request to the last byte of its response, except for watches, streams and probes.',
     labels: { verb: verbs, resource: resources },
   },
   [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60],
@@ -256,6 +256,12 @@ export const configurationProblems = collected({
 export const certificateExpiry = collected({
   name: 'serving_certificate_expiry_timestamp_seconds',
   help: 'Expiry of the serving certificate, in Unix seconds.',
+  labels: {},
+});
+
+export const memoryLimit = collected({
+  name: 'memory_limit_bytes',
+  help: 'Memory limit of the container; 0 without a limit.',
   labels: {},
 });
 

@@ -8,6 +8,8 @@ export interface LabelValues<V extends string = string> {
   readonly description: string;
   /** Maximum number of values, including `other`. */
   readonly max: number;
+  /** All values, for a small fixed set. */
+  readonly values?: readonly string[];
   /** Returns the value, or `other` if it is not allowed. */
   readonly bound: (value: V) => string;
 }
@@ -16,7 +18,7 @@ const other = 'other';
 
 /** Allows a fixed set of values. */
 export function oneOf<const V extends string>(...values: readonly V[]): LabelValues<V> {
-  return among(values, values.map((value) => `\`${value}\``).join(', '));
+  return { ...among(values, values.map((value) => `\`${value}\``).join(', ')), values };
 }
 
 /** Allows a fixed set of values that is too large for a list in the documentation. */

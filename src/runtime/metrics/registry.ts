@@ -40,6 +40,14 @@ function bounding<L extends LabelSet>({ labels }: Definition<L>): (values: Label
   };
 }
 
+/** Returns every combination of label values, or none if a label has no fixed set of values. */
+function fixedLabels({ labels }: Definition): Record<string, string>[] {
+  let combinations: Record<string, string>[] = [{}];
+  for (const [name, { values = [] }] of Object.entries(labels))
+    combinations = combinations.flatMap((one) => values.map((value) => ({ ...one, [name]: value })));
+  return combinations;
+}
+
 export interface CounterMetric<L extends LabelSet> extends Defined<L> {
   add(labels: Labels<L>, count?: number): void;
 }
@@ -47,6 +55,8 @@ export interface CounterMetric<L extends LabelSet> extends Defined<L> {
 export function counter<L extends LabelSet>(definition: Definition<L>): CounterMetric<L> {
   const metric = new Counter(configurationOf(definition));
   const bounded = bounding(definition);
+  // rate() and increase() ignore the first value of a time series, so the first event would be invisible without a 0 before it.
+  for (const labels of fixedLabels(definition)) metric.inc(labels, 0);
   return {
     ...definition,
     kind: 'counter',
