@@ -1,50 +1,17 @@
-/** Runs a real Loki as one process, on loopback and on files. It is built once per machine, from the module pinned in programs/go.mod. */
-import { createHash } from 'node:crypto';
-import { existsSync } from 'node:fs';
-import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
-import { homedir } from 'node:os';
+/** Runs a real Loki as one process, on loopback and on files. It is built from the module pinned in programs/go.mod. */
+import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { execute, output } from '../cluster/exec.ts';
-import { withLock } from '../cluster/lock.ts';
-import { progress } from '../cluster/progress.ts';
-import { run, type RunningStore } from './running.ts';
+import { goProgram } from '../cluster/go-program.ts';
+import { run, type RunningService } from '../cluster/running.ts';
 
 const modules = join(import.meta.dirname, 'programs');
-const program = 'github.com/grafana/loki/v3/cmd/loki';
-const buildFlags = ['-trimpath', '-gcflags=all=-dwarf=false', '-ldflags', '-s -w'];
-
-/** Returns the path of the program in the user's cache folder. Builds it if it is missing. */
-async function obtain(): Promise<string> {
-  const go = await output('go', ['env', 'GOVERSION', 'GOOS', 'GOARCH'], { cwd: modules }).catch((error: unknown) => {
-    throw new Error('cannot run go, which builds Loki; install Go (https://go.dev/dl)', { cause: error });
-  });
-  const hash = createHash('sha256').update(go).update(buildFlags.join(' '));
-  for (const file of ['go.mod', 'go.sum']) hash.update(await readFile(join(modules, file)));
-  const cache = join(process.env['XDG_CACHE_HOME'] || join(homedir(), '.cache'), 'platform-apiserver', 'log-stores');
-  const path = join(cache, `loki-${hash.digest('hex').slice(0, 16)}`);
-  await withLock(path, async () => {
-    if (existsSync(path)) return;
-    const step = progress('building loki');
-    const temporary = join(cache, `.loki.${process.pid}`);
-    await mkdir(cache, { recursive: true });
-    const { code, stderr } = await execute('go', ['build', ...buildFlags, '-o', temporary, program], {
-      cwd: modules,
-      env: { CGO_ENABLED: '0' },
-      onStderr: (text) => step.detail(text.trim().split('\n').at(-1) ?? ''),
-    });
-    step.end(code === 0);
-    if (code !== 0) throw new Error(`go build ${program} failed:\n${stderr}`);
-    await rename(temporary, path);
-  });
-  return path;
-}
 
 /** Limits that override the defaults for a tenant, by tenant name. */
 export type TenantLimits = Readonly<Record<string, Readonly<Record<string, string | number>>>>;
 
 /** Starts Loki with multi-tenancy and its data in `dir`. Uses `port` and the next one. */
-export async function startLoki(dir: string, port: number, overrides: TenantLimits = {}): Promise<RunningStore> {
-  const loki = await obtain();
+export async function startLoki(dir: string, port: number, overrides: TenantLimits = {}): Promise<RunningService> {
+  const loki = await goProgram(modules, 'github.com/grafana/loki/v3/cmd/loki');
   await mkdir(dir, { recursive: true });
   await writeFile(join(dir, 'overrides.json'), JSON.stringify({ overrides }));
   const file = join(dir, 'loki.json');

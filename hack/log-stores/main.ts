@@ -5,13 +5,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { freePort } from '../cluster/chosen.ts';
 import { startLoki } from './loki.ts';
-import type { RunningStore } from './running.ts';
+import type { RunningService } from '../cluster/running.ts';
 import { searchServers, startSearchServer, type SearchServerName } from './search-servers.ts';
 
 const [name = '', port = '9200'] = process.argv.slice(2);
 const isSearchServer = (text: string): text is SearchServerName => Object.hasOwn(searchServers, text);
 
-async function start(dir: string): Promise<RunningStore> {
+async function start(dir: string): Promise<RunningService> {
   const free = await freePort(Number(port));
   if (name === 'loki') return await startLoki(dir, free);
   if (isSearchServer(name)) return await startSearchServer(name, dir, free);

@@ -11,7 +11,7 @@ import { installMissing } from '../cluster/apt.ts';
 import { output } from '../cluster/exec.ts';
 import { withLock } from '../cluster/lock.ts';
 import { progress } from '../cluster/progress.ts';
-import { run, type RunningStore } from './running.ts';
+import { run, type RunningService } from '../cluster/running.ts';
 
 interface SearchServer {
   readonly kind: 'elasticsearch' | 'opensearch';
@@ -77,7 +77,7 @@ const nobody = 65_534;
 const isRoot = (): boolean => userInfo().uid === 0;
 
 /** Unpacks a server into `dir`, which other users must be able to reach, and starts it. Its data is in that folder too. */
-export async function startSearchServer(name: SearchServerName, dir: string, port: number): Promise<RunningStore> {
+export async function startSearchServer(name: SearchServerName, dir: string, port: number): Promise<RunningService> {
   const server = searchServers[name];
   const { kind, version } = server;
   await installMissing(packages);

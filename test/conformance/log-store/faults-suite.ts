@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { freePort, seed } from '../../../hack/cluster/chosen.ts';
-import type { RunningStore } from '../../../hack/log-stores/running.ts';
+import type { RunningService } from '../../../hack/cluster/running.ts';
 import type { LogRecord } from '../../../src/logs/stores/log-store.ts';
 import type { Message } from '../../client/message.ts';
 import type { AppResponse } from '../../fakes/request.ts';
@@ -35,7 +35,7 @@ interface Facts {
   /** The section `logging` of the configuration. */
   readonly section: (url: string) => object;
   /** Starts the store with these records. */
-  readonly start: (dir: string, port: number, records: readonly LogRecord[]) => Promise<RunningStore>;
+  readonly start: (dir: string, port: number, records: readonly LogRecord[]) => Promise<RunningService>;
   /** Returns the number of requests so far. */
   readonly countRequests: (url: string) => Promise<number>;
 }
@@ -44,10 +44,10 @@ export function faultsSuite(name: string, { section, start, countRequests }: Fac
   /** A new folder for each start. The server may run as another user, who cannot read the test's own folders. */
   const dirs: string[] = [];
   let port: number;
-  let store: RunningStore;
+  let store: RunningService;
   let lab: Lab;
 
-  async function begin(): Promise<RunningStore> {
+  async function begin(): Promise<RunningService> {
     const dir = await mkdtemp(join(tmpdir(), 'platform-apiserver-real-faults-'));
     dirs.push(dir);
     return await start(dir, port, records);

@@ -1,9 +1,9 @@
-/** Runs a log store as a process that does not outlive its parent. */
+/** Runs a service, such as a log store, as a process that does not outlive its parent. */
 import { spawn } from 'node:child_process';
-import { findProgram } from '../cluster/apt.ts';
-import { until } from '../cluster/until.ts';
+import { findProgram } from './apt.ts';
+import { until } from './until.ts';
 
-export interface RunningStore {
+export interface RunningService {
   readonly name: string;
   readonly url: string;
   readonly pid: number;
@@ -11,22 +11,22 @@ export interface RunningStore {
   stop(): Promise<void>;
 }
 
-export interface StoreProcess {
+export interface ServiceProcess {
   readonly name: string;
   readonly url: string;
   readonly command: readonly string[];
   readonly cwd: string;
   readonly env?: Readonly<Record<string, string>>;
-  /** Id of the user and group that the store runs as. Default: those of this process. */
+  /** Id of the user and group that the service runs as. Default: those of this process. */
   readonly id?: number | undefined;
-  /** Path that returns 200 once the store accepts requests. */
+  /** Path that returns 200 once the service accepts requests. */
   readonly readyPath: string;
 }
 
 const readyTimeout = 180_000;
 
-export async function run({ name, url, command, cwd, env, id, readyPath }: StoreProcess): Promise<RunningStore> {
-  // The kernel kills the store when its parent dies, even if the parent was killed.
+export async function run({ name, url, command, cwd, env, id, readyPath }: ServiceProcess): Promise<RunningService> {
+  // The kernel kills the service when its parent dies, even if the parent was killed.
   const setprivFlags = [
     '--pdeathsig',
     'KILL',
