@@ -55,6 +55,11 @@ test-loki: $(installed) ## build Loki and test the log store with it
 	@$(node) --experimental-vm-modules --disable-warning=ExperimentalWarning \
 	  node_modules/jest/bin/jest.js --testTimeout=300000 test/loki/
 
+.PHONY: test-monitoring
+test-monitoring: $(installed) ## build Prometheus, and test the alerts and dashboards with it
+	@$(node) --experimental-vm-modules --disable-warning=ExperimentalWarning \
+	  node_modules/jest/bin/jest.js --runInBand test/monitoring/
+
 .PHONY: conformance
 conformance: $(installed) ## run the Kubernetes end-to-end tests at kube-apiserver and through the gateway
 	@$(node) test/upstream/main.ts
@@ -92,6 +97,7 @@ update: $(installed) ## update generated files, and format
 	@$(node) hack/update-api.ts
 	@$(node) hack/update-configuration.ts
 	@$(node) hack/update-metrics.ts
+	@$(node) hack/update-monitoring.ts
 	@$(node) hack/update-chart.ts
 	@$(node) hack/update-manifests.ts
 	@$(node) node_modules/.bin/prettier --write --log-level=warn .

@@ -26,6 +26,7 @@ const checks: readonly Check[] = [
   command('values.schema.json (make update)', 'hack/update-chart.ts', '--check'),
   command('configuration reference (make update)', 'hack/update-configuration.ts', '--check'),
   command('metrics reference (make update)', 'hack/update-metrics.ts', '--check'),
+  command('dashboards (make update)', 'hack/update-monitoring.ts', '--check'),
   command('published descriptions (make update)', 'hack/update-api.ts', '--check'),
   { name: 'prose (CONTRIBUTING.md)', run: prose },
   { name: 'descriptions against their schemas and rules', run: descriptions },

@@ -141,6 +141,7 @@ describe.each(
     'guides/console-cookbook.md',
     'guides/kubectl.md',
     'guides/operations.md',
+    'guides/monitoring.md',
     'guides/troubleshooting.md',
     'guides/migration.md',
     'reference/errors.md',

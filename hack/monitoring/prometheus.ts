@@ -1,0 +1,37 @@
+/** Runs a real Prometheus on loopback, built from the module pinned in programs/go.mod. */
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { goProgram } from '../cluster/go-program.ts';
+import { run, type RunningService } from '../cluster/running.ts';
+
+const modules = join(import.meta.dirname, 'programs');
+const commands = 'github.com/prometheus/prometheus/cmd';
+/** Leaves out the clients of clouds, which find targets there. */
+const tags = ['remove_all_sd'];
+
+/** Milliseconds that the first build of both programs takes at most, on a busy machine. */
+export const buildTimeout = 3_600_000;
+
+/** Returns the path of promtool, which checks rules and runs their unit tests. */
+export const promtool = (): Promise<string> => goProgram(modules, `${commands}/promtool`, tags);
+
+/** Starts Prometheus with a configuration and with its data in `dir`. */
+export async function startPrometheus(dir: string, port: number, configuration: object): Promise<RunningService> {
+  const prometheus = await goProgram(modules, `${commands}/prometheus`, tags);
+  await mkdir(dir, { recursive: true, mode: 0o700 });
+  const file = join(dir, 'prometheus.json');
+  await writeFile(file, JSON.stringify(configuration));
+  const flags = [
+    `--config.file=${file}`,
+    `--storage.tsdb.path=${join(dir, 'data')}`,
+    `--web.listen-address=127.0.0.1:${port}`,
+    '--log.level=warn',
+  ];
+  return await run({
+    name: 'prometheus',
+    url: `http://127.0.0.1:${port}`,
+    command: [prometheus, ...flags],
+    cwd: dir,
+    readyPath: '/-/ready',
+  });
+}

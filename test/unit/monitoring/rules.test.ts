@@ -1,0 +1,64 @@
+/** Recording rules and alerts of the chart. test/monitoring evaluates them with Prometheus. */
+import { expect, test } from '@jest/globals';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { parse } from 'yaml';
+import { queryProblems } from '../../labs/monitoring/metrics.ts';
+import { alerts, root, rules, rulesTestFile } from '../../labs/monitoring/sources.ts';
+
+interface RulesTest {
+  readonly alert_rule_test: readonly {
+    readonly alertname: string;
+    readonly exp_alerts: readonly { readonly exp_labels: { readonly severity: string } }[];
+  }[];
+}
+
+const titled = alerts.map((alert) => [`${alert.alert} (${alert.labels.severity})`, alert] as const);
+const cases = (parse(readFileSync(rulesTestFile, 'utf8')) as { tests: readonly RulesTest[] }).tests.flatMap(
+  (one) => one.alert_rule_test,
+);
+
+test.each([
+  ['a metric that the server does not have', 'platform_apiserver_request_total', ['no metric has this name']],
+  ['a label that the metric does not have', 'rate(platform_apiserver_requests_total{status="500"}[5m])', ['status']],
+  ['a grouping by a label that the metric does not have', 'sum by (le) (platform_apiserver_open_watches)', ['le']],
+  [
+    'a label value that the metric never has',
+    'platform_apiserver_logins_total{outcome=~"Failed|Limited"}',
+    ['outcome="Failed"'],
+  ],
+])('the check of queries finds %s', (_, expr, problems) => {
+  expect(queryProblems(expr)).toEqual(problems.map((problem) => expect.stringContaining(problem)));
+});
+
+test('the check of queries rejects wrong syntax', () => {
+  expect(() => queryProblems('sum by (verb rate(x[5m])')).toThrow('wrong syntax');
+});
+
+test.each(rules.map(({ alert, record = alert, expr }) => [String(record), expr]))(
+  'the rule %s uses only metrics, labels and values that the server has',
+  (_, expr) => {
+    expect(queryProblems(expr)).toEqual([]);
+  },
+);
+
+test.each(titled)('the alert %s states its severity, and in sentences what happens', (_, { labels, annotations }) => {
+  expect(['critical', 'warning']).toContain(labels.severity);
+  expect([annotations.summary, annotations.description]).toEqual([
+    expect.stringMatching(/^[A-Z][^{]*\.$/i),
+    expect.stringMatching(/\.$/),
+  ]);
+});
+
+test.each(titled)('the alert %s links to its own runbook', (_, { alert, annotations }) => {
+  const [page = '', anchor] = annotations.runbook_url.split('#');
+  expect(anchor).toBe(alert.toLowerCase());
+  expect(readFileSync(join(root, page), 'utf8').split('\n')).toContain(`### ${alert}`);
+});
+
+test.each(titled)('promtool tests that the alert %s fires, and that it does not fire', (_, { alert, labels }) => {
+  const ofAlert = cases.filter(({ alertname }) => alertname === alert);
+  const severities = ofAlert.flatMap((one) => one.exp_alerts.map(({ exp_labels }) => exp_labels.severity));
+  expect(severities).toContain(labels.severity);
+  expect(ofAlert.filter((one) => one.exp_alerts.length === 0).length).toBeGreaterThan(0);
+});
