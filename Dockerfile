@@ -1,23 +1,20 @@
-# The image contains the Node.js binary and the bundled server, but no shell and no package manager. Both base images can be
-# replaced: the first needs Node.js 24, npm and glibc, the second only glibc and libstdc++.
+# Builds an image with the same files as the image of a release (make release), for your own registry. The image contains the
+# Node.js binary, the bundled server and the C libraries, but no shell and no package manager. The base image can be replaced:
+# it needs Node.js 24, npm, and apt-get with the sources of Debian 12.
 ARG NODE_IMAGE=docker.io/library/node:24-bookworm-slim
-ARG RUNTIME_IMAGE=gcr.io/distroless/cc-debian12:nonroot
 
-FROM ${NODE_IMAGE} AS build
+FROM --platform=$BUILDPLATFORM ${NODE_IMAGE} AS build
+ARG TARGETARCH
 WORKDIR /build
 COPY package.json package-lock.json ./
 # No package needs its install script: native packages ship binaries.
 RUN npm ci --ignore-scripts --no-audit --no-fund
-COPY hack/build.ts hack/build.ts
-COPY src src
-RUN node hack/build.ts
+COPY . .
+RUN node hack/release/root-filesystem.ts /root-filesystem $TARGETARCH
 
-FROM ${RUNTIME_IMAGE}
-COPY --from=build /usr/local/bin/node /usr/local/bin/node
+FROM scratch
+COPY --from=build /root-filesystem /
 WORKDIR /app
-COPY LICENSE package.json ./
-COPY api/examples api/examples
-COPY --from=build /build/dist dist
 ENV NODE_ENV=production
 USER 65532:65532
 EXPOSE 9090 9443 10250

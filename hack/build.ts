@@ -6,15 +6,42 @@
  * Usage: node hack/build.ts
  */
 import { build as bundle, type BuildOptions, type Metafile } from 'esbuild';
-import { cp, readFile, readdir, rm, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { cp, mkdir, readFile, readdir, rm, writeFile } from 'node:fs/promises';
+import { dirname, join, relative } from 'node:path';
 
 const root = join(import.meta.dirname, '..');
 /** Packages that load native code by path. `node-addon-api`, on which bcrypt depends, is needed only to compile it. */
 const nativePackages = ['bcrypt', 'node-gyp-build', '@node-rs/argon2'];
 
+/** A package that the output contains. */
+export interface ShippedPackage {
+  readonly name: string;
+  readonly version: string;
+  /** SPDX expression. */
+  readonly license: string;
+  /** Folder relative to node_modules. */
+  readonly path: string;
+}
+
+/** The platform for which native code is copied. */
+interface Platform {
+  /** Names of Node.js, such as `linux-x64`. */
+  readonly name: string;
+  /** The folder node_modules with the binary packages of `@node-rs/argon2` for this platform. */
+  readonly modules: string;
+}
+
+const thisPlatform: Platform = {
+  name: `${process.platform}-${process.arch}`,
+  modules: join(root, 'node_modules'),
+};
+
+/** Source maps contain paths relative to this folder, so that the output does not depend on where it is written. */
+const outdir = join(root, 'dist');
+
 const shared = {
   absWorkingDir: root,
+  write: false,
   bundle: true,
   format: 'esm',
   sourcemap: true,
@@ -24,12 +51,15 @@ const shared = {
   tsconfigRaw: { compilerOptions: { verbatimModuleSyntax: true } },
 } satisfies BuildOptions;
 
-/** Writes the server to a folder. Files of earlier builds are removed last, because a server may be about to load them. */
-export async function build(folder = join(root, 'dist')): Promise<void> {
+/**
+ * Writes the server to a folder and returns the packages in it. Files of earlier builds are removed last, because a server may be about to
+ * load them.
+ */
+export async function build(folder = outdir, platform = thisPlatform): Promise<ShippedPackage[]> {
   const server = await bundle({
     ...shared,
     entryPoints: ['src/main.ts'],
-    outdir: folder,
+    outdir,
     splitting: true,
     platform: 'node',
     target: 'node24',
@@ -40,34 +70,47 @@ export async function build(folder = join(root, 'dist')): Promise<void> {
   });
   // src/docs/explorer/modules.ts, which is in the bundle above, reads this file from the folder `browser` beside that
   // bundle.
-  await bundle({
+  const browser = await bundle({
     ...shared,
     entryPoints: ['src/docs/explorer/browser/main.ts'],
-    outfile: join(folder, 'browser/main.js'),
+    outfile: join(outdir, 'browser/main.js'),
   });
-  const natives = await installed();
-  for (const name of natives) await copyNative(name, folder);
-  await writeFile(join(folder, 'THIRD-PARTY-NOTICES'), await notices([...packagesIn(server.metafile), ...natives]));
-  const written = new Set(Object.keys(server.metafile.outputs).map((file) => join(root, file)));
-  for (const entry of await readdir(folder, { withFileTypes: true })) {
-    const file = join(folder, entry.name);
-    if (entry.isFile() && /\.js(?:\.map)?$/.test(file) && !written.has(file)) await rm(file);
+  for (const { path, contents } of [...server.outputFiles, ...browser.outputFiles]) {
+    const file = join(folder, relative(outdir, path));
+    await mkdir(dirname(file), { recursive: true });
+    const isProgram = contents[0] === 0x23 && contents[1] === 0x21; // #!
+    await writeFile(file, contents, { mode: isProgram ? 0o755 : 0o644 });
   }
+  const natives = [...nativePackages, ...(await binaryPackages(platform))];
+  for (const name of natives) await copyNative(name, folder, platform);
+  const shipped = [
+    ...(await Promise.all([...packagesIn(server.metafile)].map((path) => describe(path, thisPlatform.modules)))),
+    ...(await Promise.all(natives.map((name) => describe(name, folderOf(name, platform))))),
+  ].toSorted((a, b) => (a.path < b.path ? -1 : 1));
+  await writeFile(join(folder, 'THIRD-PARTY-NOTICES'), shipped.map(({ notice }) => notice).join('\n----\n\n'));
+  const written = new Set(server.outputFiles.map(({ path }) => relative(outdir, path)));
+  for (const entry of await readdir(folder, { withFileTypes: true }))
+    if (entry.isFile() && /\.js(?:\.map)?$/.test(entry.name) && !written.has(entry.name))
+      await rm(join(folder, entry.name));
+  return shipped.map(({ notice: _, ...one }) => one);
 }
 
-/** Copies what a native package loads on this platform. */
-async function copyNative(name: string, folder: string): Promise<void> {
-  const from = join(root, 'node_modules', name);
-  const platform = `${process.platform}-${process.arch}`;
+/** Copies what a native package loads on a platform. */
+async function copyNative(name: string, folder: string, platform: Platform): Promise<void> {
+  const from = join(folderOf(name, platform), name);
   await cp(from, join(folder, 'node_modules', name), {
     recursive: true,
     filter: (source) => {
       const path = source.slice(from.length + 1);
-      if (path.startsWith('prebuilds/')) return path.startsWith(`prebuilds/${platform}`);
+      if (path.startsWith('prebuilds/')) return path.startsWith(`prebuilds/${platform.name}`);
       return path === '' || path === 'prebuilds' || /^(?:package\.json|LICENSE.*|[^/]+\.(?:js|node))$/.test(path);
     },
   });
 }
+
+/** Returns the folder node_modules with a native package. Packages that are the same on all platforms are installed only for this one. */
+const folderOf = (name: string, platform: Platform): string =>
+  nativePackages.includes(name) ? thisPlatform.modules : platform.modules;
 
 /** Returns the folders of the packages in the bundle, relative to node_modules. */
 function packagesIn({ inputs }: Metafile): Set<string> {
@@ -79,34 +122,33 @@ function packagesIn({ inputs }: Metafile): Set<string> {
   );
 }
 
-/** Returns the licences of packages, which each copy of them must contain. */
-async function notices(folders: readonly string[]): Promise<string> {
-  const texts = await Promise.all(
-    folders
-      .toSorted((a, b) => (a < b ? -1 : 1))
-      .map(async (name) => {
-        const folder = join(root, 'node_modules', name);
-        const { version, license } = JSON.parse(await readFile(join(folder, 'package.json'), 'utf8')) as Record<
-          string,
-          string
-        >;
-        const file = (await readdir(folder)).find((one) => /^licen[cs]e/i.test(one));
-        const text = file === undefined ? '' : await readFile(join(folder, file), 'utf8');
-        return `${name} ${version}${license === undefined ? '' : ` (${license})`}\n\n${text.trim()}\n`;
-      }),
-  );
-  return texts.join('\n----\n\n');
+interface Manifest {
+  readonly name: string;
+  readonly version: string;
+  readonly license?: string;
+  /** The form that preceded `license`. */
+  readonly licenses?: readonly { readonly type: string }[];
 }
 
-/** Returns the native packages, and the package with the binary of this platform. */
-async function installed(): Promise<string[]> {
+/** Packages that state their licence only in their readme. */
+const licenseInReadme: Readonly<Record<string, string>> = { pause: 'MIT' };
+
+/** Returns the data of a package, with its licence, which each copy of the package must contain. */
+async function describe(path: string, modules: string): Promise<ShippedPackage & { readonly notice: string }> {
+  const folder = join(modules, path);
+  const manifest = JSON.parse(await readFile(join(folder, 'package.json'), 'utf8')) as Manifest;
+  const { name, version, license = manifest.licenses?.[0]?.type ?? licenseInReadme[path] ?? 'NOASSERTION' } = manifest;
+  const file = (await readdir(folder)).find((one) => /^licen[cs]e/i.test(one));
+  const text = file === undefined ? '' : await readFile(join(folder, file), 'utf8');
+  return { name, version, license, path, notice: `${path} ${version} (${license})\n\n${text.trim()}\n` };
+}
+
+/** Returns the packages with the binary of a platform. */
+async function binaryPackages({ modules }: Platform): Promise<string[]> {
   const text = await readFile(join(root, 'node_modules/@node-rs/argon2/package.json'), 'utf8');
   const { optionalDependencies } = JSON.parse(text) as { optionalDependencies: Record<string, string> };
-  const scope = await readdir(join(root, 'node_modules/@node-rs'));
-  return [
-    ...nativePackages,
-    ...Object.keys(optionalDependencies).filter((name) => scope.includes(name.split('/')[1] ?? '')),
-  ];
+  const scope = await readdir(join(modules, '@node-rs'));
+  return Object.keys(optionalDependencies).filter((name) => scope.includes(name.split('/')[1] ?? ''));
 }
 
 if (import.meta.main) await build(process.argv[2]);

@@ -2,9 +2,9 @@
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
-import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { output } from './exec.ts';
+import { userCache } from './user-cache.ts';
 
 /** Folder in which `go` runs for these modules. */
 export const modules = join(import.meta.dirname, 'programs');
@@ -42,8 +42,7 @@ export async function cacheFolder(): Promise<string> {
     .update(go)
     .update((await goBuildFlags()).join(' '));
   for (const file of ['go.mod', 'go.sum', 'coredns/main.go']) hash.update(await readFile(join(modules, file)));
-  const base = process.env['XDG_CACHE_HOME'] || join(homedir(), '.cache');
-  return join(base, 'platform-apiserver', hash.digest('hex').slice(0, 16));
+  return join(userCache, hash.digest('hex').slice(0, 16));
 }
 
 /** Returns the folder of a downloaded module, for files that are not code. */

@@ -10,7 +10,7 @@ import { until } from '../../hack/cluster/until.ts';
 import { createKubeClient, type KubeClient } from '../../src/cluster/client/client.ts';
 import { curl, type Client } from './curl.ts';
 import { clientImage, corednsImage, names, serverImage, tag } from './images/all.ts';
-import { coverMachine, inMemory } from './machine/mounts.ts';
+import { coverMachine } from './machine/mounts.ts';
 import { fromOutside, makeNetwork, nodeAddress } from './machine/network.ts';
 import { importImage, startContainerd } from './node/containerd.ts';
 import { corednsObjects } from './node/coredns.ts';
@@ -58,7 +58,7 @@ export async function startCluster(folder: string, controlGroup: string): Promis
         ...kubeletFlags,
       ],
     }),
-    startContainerd(folder, block).then(() => importImages(folder)),
+    startContainerd(folder, block).then(() => importImages()),
   ]);
   step.detail('has its control plane and its images');
   const { kubeconfig, server } = controlPlane;
@@ -97,8 +97,8 @@ export async function startCluster(folder: string, controlGroup: string): Promis
   return cluster;
 }
 
-async function importImages(folder: string): Promise<void> {
-  const images = [clientImage(), corednsImage(), serverImage(inMemory(folder, 'dist'))];
+async function importImages(): Promise<void> {
+  const images = [clientImage(), corednsImage(), serverImage()];
   await Promise.all(images.map(async (image) => importImage(await image)));
 }
 

@@ -1,8 +1,9 @@
 /** Images of the specs, which the node cannot pull: busybox, and agnhost, which is built from the specs' own version. */
 import { join } from 'node:path';
-import { shell } from '../e2e/images/all.ts';
-import type { Image } from '../e2e/images/image.ts';
-import { file, program } from '../e2e/images/machine-files.ts';
+import { file } from '../../hack/release/files.ts';
+import type { Image } from '../../hack/release/oci.ts';
+import { localImage, shell } from '../e2e/images/all.ts';
+import { program } from '../e2e/images/machine-files.ts';
 
 const registry = 'registry.k8s.io/e2e-test-images';
 const config = { Env: ['PATH=/usr/bin:/bin'] };
@@ -32,15 +33,15 @@ export async function specImages(agnhost: string, source: string): Promise<Image
   const agnhostFiles = [file('agnhost', agnhost, 0o755), ...certificate];
   return [
     // The specs of kubectl debug run only a shell in nginx.
-    ...['busybox:1.37.0-1', 'nginx:1.15-4'].map((name) => ({
-      name: `${registry}/${name}`,
-      layers: [commands],
-      config: { ...config, Cmd: ['sh'] },
-    })),
-    ...['2.55', '2.63.0'].map((version) => ({
-      name: `${registry}/agnhost:${version}`,
-      layers: [commands, agnhostFiles],
-      config: { ...config, Entrypoint: ['/agnhost'], Cmd: ['pause'] },
-    })),
+    ...['busybox:1.37.0-1', 'nginx:1.15-4'].map((name) =>
+      localImage(`${registry}/${name}`, [commands], { ...config, Cmd: ['sh'] }),
+    ),
+    ...['2.55', '2.63.0'].map((version) =>
+      localImage(`${registry}/agnhost:${version}`, [commands, agnhostFiles], {
+        ...config,
+        Entrypoint: ['/agnhost'],
+        Cmd: ['pause'],
+      }),
+    ),
   ];
 }

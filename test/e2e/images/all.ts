@@ -1,15 +1,11 @@
-/** Images of the cluster, built from this machine's programs and this work tree. */
-import { realpathSync } from 'node:fs';
-import { join, relative } from 'node:path';
-import { build } from '../../../hack/build.ts';
+/** Images of the cluster: the one of a release, and those of this machine's programs. */
 import { programs } from '../../../hack/cluster/programs.ts';
-import { nodeFlags } from '../../../hack/run/server.ts';
+import { imageConfig } from '../../../hack/release/image-config.ts';
+import { localArchitecture, type Image, type ImageConfig } from '../../../hack/release/oci.ts';
+import { rootFilesystem } from '../../../hack/release/root-filesystem.ts';
+import type { Entry } from '../../../hack/release/tar.ts';
 import { tool } from '../machine/packages.ts';
-import type { Image } from './image.ts';
-import { file, program, tree } from './machine-files.ts';
-import type { TarEntry } from '../../../src/runtime/tar.ts';
-
-const root = join(import.meta.dirname, '../../..');
+import { program } from './machine-files.ts';
 
 export const tag = 'e2e';
 export const names = {
@@ -18,47 +14,23 @@ export const names = {
   coredns: 'e2e.local/coredns',
 } as const;
 
-const text = (path: string, content: string): TarEntry => ({ path, content: Buffer.from(content) });
 const searchPath = 'PATH=/usr/local/bin:/usr/bin:/bin';
 
-/** The server laid out as in the Dockerfile, built from the current sources in `dist`. */
-export async function serverImage(dist: string): Promise<Image> {
-  await build(dist);
-  const files = tree('app/dist', dist, () => true);
-  const addons = files
-    .filter(({ path }) => path.endsWith('.node'))
-    .map(({ path }) => join(dist, relative('app/dist', path)));
-  return {
-    name: `${names.server}:${tag}`,
-    layers: [
-      [
-        text(
-          'etc/passwd',
-          'root:x:0:0:root:/root:/sbin/nologin\nnonroot:x:65532:65532:nonroot:/home/nonroot:/sbin/nologin\n',
-        ),
-        text('etc/group', 'root:x:0:\nnonroot:x:65532:\n'),
-        text('etc/nsswitch.conf', 'hosts: files dns\n'),
-        { path: 'tmp', folder: true, mode: 0o1777 },
-        ...(await program('usr/local/bin/node', realpathSync(process.execPath), addons)),
-      ],
-      [
-        file('app/LICENSE', join(root, 'LICENSE')),
-        file('app/package.json', join(root, 'package.json')),
-        file('app/api/examples/platform.json', join(root, 'api/examples/platform.json')),
-        ...files,
-      ],
-    ],
-    config: {
-      User: '65532:65532',
-      WorkingDir: '/app',
-      Env: [searchPath, 'NODE_ENV=production'],
-      Entrypoint: ['node', ...nodeFlags, '/app/dist/main.js'],
-    },
-  };
+/** Returns an image for the architecture of this machine. */
+export const localImage = (name: string, layers: readonly (readonly Entry[])[], config: ImageConfig): Image => ({
+  name,
+  platforms: { [localArchitecture]: layers },
+  config,
+});
+
+/** Returns the image of a release (make release). */
+export async function serverImage(): Promise<Image> {
+  const { layers } = await rootFilesystem(localArchitecture);
+  return localImage(`${names.server}:${tag}`, layers, imageConfig());
 }
 
 /** Returns a shell with these commands, curl, and a folder for temporary files. */
-export async function shell(...commands: readonly string[]): Promise<TarEntry[]> {
+export async function shell(...commands: readonly string[]): Promise<Entry[]> {
   return [
     ...(await program('bin/busybox', tool('busybox'))),
     ...['sh', 'cat', 'sleep', 'tar', ...commands].map((name) => ({ path: `bin/${name}`, link: 'busybox' })),
@@ -72,18 +44,16 @@ export async function shell(...commands: readonly string[]): Promise<TarEntry[]>
  * container of every pod.
  */
 export async function clientImage(): Promise<Image> {
-  return {
-    name: `${names.client}:${tag}`,
-    layers: [await shell('kill', 'nc', 'usleep')],
-    config: { Env: [searchPath], Cmd: ['sleep', '2147483647'] },
-  };
+  return localImage(`${names.client}:${tag}`, [await shell('kill', 'nc', 'usleep')], {
+    Env: [searchPath],
+    Cmd: ['sleep', '2147483647'],
+  });
 }
 
 export async function corednsImage(): Promise<Image> {
   const { coredns } = await programs(['coredns']);
-  return {
-    name: `${names.coredns}:${tag}`,
-    layers: [await program('usr/bin/coredns', coredns)],
-    config: { Env: [searchPath], Entrypoint: ['coredns'] },
-  };
+  return localImage(`${names.coredns}:${tag}`, [await program('usr/bin/coredns', coredns)], {
+    Env: [searchPath],
+    Entrypoint: ['coredns'],
+  });
 }

@@ -1,33 +1,14 @@
-/** Files of this machine as entries of an image. */
-import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
+/** Programs of this machine as entries of an image. */
+import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { output } from '../../../hack/cluster/exec.ts';
-import type { TarEntry } from '../../../src/runtime/tar.ts';
+import { file } from '../../../hack/release/files.ts';
+import type { Entry } from '../../../hack/release/tar.ts';
 
-/** Returns one file; links are followed. */
-export const file = (path: string, source: string, mode = statSync(source).mode & 0o755): TarEntry => ({
-  path: path.replace(/^\//, ''),
-  content: readFileSync(source),
-  mode,
-});
-
-/** Returns every `wanted` file below a folder, without links and empty folders. */
-export function tree(path: string, source: string, wanted: (path: string) => boolean): TarEntry[] {
-  return readdirSync(source, { withFileTypes: true }).flatMap((entry) => {
-    const [inside, outside] = [join(path, entry.name), join(source, entry.name)];
-    if (!wanted(outside)) return [];
-    if (entry.isDirectory()) return tree(inside, outside, wanted);
-    return entry.isFile() ? [file(inside, outside)] : [];
-  });
-}
-
-/**
- * Returns a program and the libraries with which it and its `addons` are linked, at the paths where the loader looks
- * for them.
- */
-export async function program(path: string, source: string, addons: readonly string[] = []): Promise<TarEntry[]> {
-  const all = new Set((await Promise.all([source, ...addons].map(libraries))).flat());
-  return [file(path, source, 0o755), ...[...all].map((library) => file(library, library, 0o755))];
+/** Returns a program and the libraries with which it is linked, at the paths where the loader looks for them. */
+export async function program(path: string, source: string): Promise<Entry[]> {
+  const linked = await libraries(source);
+  return [file(path, source, 0o755), ...linked.map((library) => file(library, library, 0o755))];
 }
 
 async function libraries(source: string): Promise<string[]> {

@@ -1,6 +1,8 @@
 /** A process tree that can be a node: it has the packages, namespaces and control group that a kubelet needs. */
 import { userInfo } from 'node:os';
 import { programs } from '../../../hack/cluster/programs.ts';
+import { localArchitecture } from '../../../hack/release/oci.ts';
+import { fetchParts } from '../../../hack/release/root-filesystem.ts';
 import { needed } from '../node/programs.ts';
 import { makeControlGroup } from './cgroups.ts';
 import { startTree } from './namespaces.ts';
@@ -37,6 +39,8 @@ export async function startNodeTree(
 ): Promise<NodeTree> {
   await installPackages();
   await programs(needed);
+  // The namespaces have no network.
+  await fetchParts(localArchitecture);
   const removeControlGroup = makeControlGroup(args[0]);
   let stopped: string | undefined;
   const tree = await startTree(script, args).catch(async (error: unknown) => {

@@ -9,8 +9,8 @@ import type { Block } from '../../../hack/cluster/network.ts';
 import { execute } from '../../../hack/cluster/exec.ts';
 import { assertAlive, start } from '../../../hack/cluster/processes.ts';
 import { until } from '../../../hack/cluster/until.ts';
+import { archive, type Image } from '../../../hack/release/oci.ts';
 import { names, tag } from '../images/all.ts';
-import { archive, type Image } from '../images/image.ts';
 import { inMemory } from '../machine/mounts.ts';
 import { pluginFolder, tool } from '../machine/packages.ts';
 
@@ -93,7 +93,8 @@ export async function importImage(image: Image): Promise<void> {
   child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text));
   const closed = once(child, 'close');
   // ctr explains errors on its output, which is not parsed.
-  await pipeline(Readable.from(await archive(image)), child.stdin).catch(() => undefined);
+  const { pieces } = await archive(image);
+  await pipeline(Readable.from(pieces), child.stdin).catch(() => undefined);
   const [code] = (await closed) as [number | null];
   if (code !== 0) throw new Error(`${image.name} cannot be imported: ${stderr}`);
 }

@@ -1,0 +1,21 @@
+/**
+ * Pins the current versions of the packages of Debian that the image contains (hack/release/debian.json). Uses the sources of apt, which
+ * must be those of Debian 12.
+ *
+ * Usage: node hack/update-base.ts
+ */
+import { writeGenerated } from './generated.ts';
+import { pinFile, withApt, type DebianPackage } from './release/debian.ts';
+import { architectures } from './release/oci.ts';
+
+/** gcc-12-base has the licence of the two libraries of GCC, base-files that of Debian itself. */
+const names = ['base-files', 'gcc-12-base', 'libc6', 'libgcc-s1', 'libstdc++6'];
+
+const pins: Record<string, DebianPackage[]> = {};
+for (const architecture of architectures) {
+  const uris = await withApt(architecture, (apt) => apt('--print-uris', 'download', ...names));
+  pins[architecture] = [...uris.matchAll(/^'[^']+' (\S+)_(\S+)_\S+\.deb \d+ SHA256:([0-9a-f]{64})$/gm)].map(
+    ([, name, version, sha256]) => ({ name, version: decodeURIComponent(version as string), sha256 }) as DebianPackage,
+  );
+}
+await writeGenerated(pinFile, JSON.stringify(pins));
