@@ -111,9 +111,34 @@ mutants: $(installed) ## mutate the code and list the mutants that no test detec
 screenshot: $(installed) ## take the screenshot of /docs for docs/reference/api.md
 	@$(node) hack/screenshot/main.ts
 
-.PHONY: package
-package: $(installed) ## write the chart and API descriptions of a release to dist/package
-	@$(node) hack/package/main.ts
+# Variables: hack/release/main.ts.
+.PHONY: release
+release: $(installed) ## write the files of a release to dist/release (VERSION=1.2.3 IMAGE=registry.example.com/name)
+	@$(node) hack/release/main.ts
+
+.PHONY: release-check
+release-check: ## build the release again in a clone of the commit, and compare the checksums
+	@set -e; clone=$$(mktemp -d); trap 'rm -rf "$$clone"' EXIT; git clone --quiet . "$$clone"; \
+	  $(MAKE) -C "$$clone" release; diff dist/release/SHA256SUMS "$$clone/dist/release/SHA256SUMS"; \
+	  echo 'both builds are identical'
+
+# The signature is one that `cosign verify-blob` accepts. Signing is apart from the build, in which npm packages run.
+.PHONY: sign
+sign: ## sign the checksums of a release (KEY=FILE, a private key in PEM)
+	@openssl dgst -sha256 -sign $(KEY) -out dist/SHA256SUMS.der dist/release/SHA256SUMS
+	@openssl base64 -A -in dist/SHA256SUMS.der -out dist/release/SHA256SUMS.sig
+
+# Needs skopeo, helm and gh, logged in.
+.PHONY: publish
+publish: CHARTS ?= $(dir $(IMAGE))charts
+publish: ## push the image and the chart of a release, and create the release on GitHub (VERSION IMAGE)
+	skopeo copy --all --preserve-digests oci-archive:dist/release/platform-apiserver-image-$(VERSION).tar docker://$(IMAGE):$(VERSION)
+	helm push dist/release/platform-apiserver-$(VERSION).tgz oci://$(CHARTS)
+	gh release create v$(VERSION) --verify-tag --notes-file dist/release/release-notes.md dist/release/*
+
+.PHONY: update-base
+update-base: $(installed) ## pin the current versions of the packages of Debian in the image
+	@$(node) hack/update-base.ts
 
 .PHONY: clean
 clean: cluster-down ## delete build output and the control plane

@@ -11,7 +11,7 @@ import { dirname, join, relative } from 'node:path';
 
 const root = join(import.meta.dirname, '..');
 /** Packages that load native code by path. `node-addon-api`, on which bcrypt depends, is needed only to compile it. */
-const nativePackages = ['bcrypt', 'node-gyp-build', '@node-rs/argon2'];
+export const nativePackages = ['bcrypt', 'node-gyp-build', '@node-rs/argon2'];
 
 /** A package that the output contains. */
 export interface ShippedPackage {
@@ -92,7 +92,7 @@ export async function build(folder = outdir, platform = thisPlatform): Promise<S
   for (const entry of await readdir(folder, { withFileTypes: true }))
     if (entry.isFile() && /\.js(?:\.map)?$/.test(entry.name) && !written.has(entry.name))
       await rm(join(folder, entry.name));
-  return shipped.map(({ notice: _, ...one }) => one);
+  return shipped.map(({ name, version, license, path }) => ({ name, version, license, path }));
 }
 
 /** Copies what a native package loads on a platform. */

@@ -57,8 +57,8 @@ async function contents(archive: string): Promise<Entry[]> {
     for await (const piece of file) pieces.push(piece as Buffer);
     if (!wanted.test(path)) continue;
     const { type, linkname, mode } = file.header;
-    if (type === 'symlink') entries.push({ path, link: linkname as string });
-    else if (type === 'file') entries.push({ path, content: Buffer.concat(pieces), mode: mode as number });
+    if (type === 'symlink') entries.push({ path, link: linkname });
+    else if (type === 'file') entries.push({ path, content: Buffer.concat(pieces), mode });
   }
   return entries;
 }

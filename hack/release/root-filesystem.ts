@@ -20,7 +20,7 @@ import { tar, text, type Entry } from './tar.ts';
 
 const root = join(import.meta.dirname, '../..');
 
-/** Id of the user and the group of the process, as in the images of distroless. */
+/** The user and the group of the process. The ids are those of the images of distroless. */
 const accounts: readonly Entry[] = [
   text(
     'etc/passwd',

@@ -1,0 +1,31 @@
+/** Provenance: an in-toto statement with the predicate of SLSA 1. It has no times, so that it is reproducible. */
+import type { Component } from './components.ts';
+import type { Release } from './release.ts';
+
+/** `subjects` maps names to SHA-256 in hexadecimal digits. */
+export function provenance(
+  { version, image, source, builder, commit }: Release,
+  components: readonly Component[],
+  subjects: ReadonlyMap<string, string>,
+): object {
+  const sourceUri = source === undefined ? {} : { uri: `git+${source}@refs/tags/v${version}` };
+  return {
+    _type: 'https://in-toto.io/Statement/v1',
+    subject: [...subjects].map(([name, sha256]) => ({ name, digest: { sha256 } })),
+    predicateType: 'https://slsa.dev/provenance/v1',
+    predicate: {
+      buildDefinition: {
+        buildType: 'urn:platform-apiserver:make-release:v1',
+        externalParameters: { version, image, ...(source === undefined ? {} : { source }) },
+        resolvedDependencies: [
+          { name: 'source', ...sourceUri, digest: { gitCommit: commit } },
+          ...components.map(({ purl, hash }) => ({
+            uri: purl,
+            digest: { [hash.alg === 'SHA-256' ? 'sha256' : 'sha512']: hash.content },
+          })),
+        ],
+      },
+      runDetails: { builder: { id: builder } },
+    },
+  };
+}
