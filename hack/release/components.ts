@@ -1,4 +1,4 @@
-/** What the image consists of besides the sources of this repository: npm packages, Node.js and packages of Debian. */
+/** The parts of the image that come from elsewhere: npm packages, Node.js and packages of Debian. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ShippedPackage } from '../build.ts';
