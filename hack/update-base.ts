@@ -8,7 +8,7 @@ import { writeGenerated } from './generated.ts';
 import { pinFile, withApt, type DebianPackage } from './release/debian.ts';
 import { architectures } from './release/oci.ts';
 
-/** gcc-12-base has the licence of the two libraries of GCC, base-files that of Debian itself. */
+/** gcc-12-base contains the licence of the two libraries of GCC, and base-files the name of the distribution. */
 const names = ['base-files', 'gcc-12-base', 'libc6', 'libgcc-s1', 'libstdc++6'];
 
 const pins: Record<string, DebianPackage[]> = {};

@@ -58,13 +58,8 @@ export async function releaseFiles(release: Release): Promise<Map<string, readon
   const subjects = new Map([...files].map(([name, pieces]) => [name, sha256(pieces)]));
   subjects.set(release.image, built.digest.replace('sha256:', ''));
   addJson('provenance.intoto.json', provenance(release, parts, subjects));
-  add(
-    'SHA256SUMS',
-    [...files]
-      .map(([name, pieces]) => `${sha256(pieces)}  ${name}\n`)
-      .toSorted()
-      .join(''),
-  );
+  const sums = [...files].toSorted(([a], [b]) => (a < b ? -1 : 1));
+  add('SHA256SUMS', sums.map(([name, pieces]) => `${sha256(pieces)}  ${name}\n`).join(''));
   return files;
 }
 

@@ -1,6 +1,6 @@
 /**
  * The files of the image, in three layers: Debian's libraries, Node.js, and the server. A new version of the server changes only the last
- * layer, so that nodes pull 2 MB.
+ * layer, so that nodes pull 3 MB.
  *
  * Usage: node hack/release/root-filesystem.ts FOLDER [amd64|arm64]. Writes the files to a new folder, for the Dockerfile.
  */
