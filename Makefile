@@ -111,6 +111,11 @@ mutants: $(installed) ## mutate the code and list the mutants that no test detec
 screenshot: $(installed) ## take the screenshot of /docs for docs/reference/api.md
 	@$(node) hack/screenshot/main.ts
 
+# Needs a registry that answers audits.
+.PHONY: audit
+audit: ## list known vulnerabilities of the packages in the image
+	@npm audit --omit=dev
+
 # Variables: hack/release/main.ts.
 .PHONY: release
 release: $(installed) ## write the files of a release to dist/release (VERSION=1.2.3 IMAGE=registry.example.com/name)

@@ -138,7 +138,8 @@ async function describe(path: string, modules: string): Promise<ShippedPackage &
   const folder = join(modules, path);
   const manifest = JSON.parse(await readFile(join(folder, 'package.json'), 'utf8')) as Manifest;
   const { name, version, license = manifest.licenses?.[0]?.type ?? licenseInReadme[path] ?? 'NOASSERTION' } = manifest;
-  const file = (await readdir(folder)).find((one) => /^licen[cs]e/i.test(one));
+  const files = await readdir(folder);
+  const file = files.find((one) => (path in licenseInReadme ? /^readme/i : /^licen[cs]e/i).test(one));
   const text = file === undefined ? '' : await readFile(join(folder, file), 'utf8');
   return { name, version, license, path, notice: `${path} ${version} (${license})\n\n${text.trim()}\n` };
 }

@@ -4,6 +4,7 @@ import { seconds } from '../cluster/progress.ts';
 import { chartLint, rejections, rendered } from './chart.ts';
 import { command, goFormat, goVet, type Check } from './checks.ts';
 import { descriptions } from './descriptions.ts';
+import { licenses } from './licenses.ts';
 import { prose } from './prose.ts';
 
 const checks: readonly Check[] = [
@@ -30,6 +31,7 @@ const checks: readonly Check[] = [
   command('published descriptions (make update)', 'hack/update-api.ts', '--check'),
   { name: 'prose (CONTRIBUTING.md)', run: prose },
   { name: 'descriptions against their schemas and rules', run: descriptions },
+  { name: 'licences of bundled packages', run: licenses },
   { name: 'Go format (make update)', run: goFormat },
   { name: 'Go vet', run: goVet },
   { name: 'chart lint', run: chartLint },
