@@ -111,7 +111,7 @@ mutants: $(installed) ## mutate the code and list the mutants that no test detec
 screenshot: $(installed) ## take the screenshot of /docs for docs/reference/api.md
 	@$(node) hack/screenshot/main.ts
 
-# Needs a registry that answers audits.
+# Needs a registry that supports audits.
 .PHONY: audit
 audit: ## list known vulnerabilities of the packages in the image
 	@npm audit --omit=dev

@@ -37,7 +37,7 @@ This page is for operators. It shows how to change the cluster configuration obj
 The configuration is the key \`platform.yaml\` of the ConfigMap \`platform-config\` in the release's namespace. The Helm value \`config\` sets it.
 
 1. Check a file before you apply it: \`platform-apiserver check-config FILE\`.
-2. Change the Helm value \`config\`, or the ConfigMap with \`kubectl -n platform-system edit configmap platform-config\`. The change applies within a second, without a restart. After an edit of the ConfigMap, the next upgrade needs [\`--force-conflicts\`](../guides/operations.md#upgrade-and-roll-back).
+2. Change the Helm value \`config\`, or the ConfigMap with \`kubectl -n platform-system edit configmap platform-config\`. The change applies within a second, without a restart. After an edit of the ConfigMap, the next upgrade needs [\`--force-conflicts\`](../guides/upgrade.md#upgrade).
 3. If the server rejects it, \`kubectl -n platform-system get events\` lists every problem. The last valid configuration stays in effect.
 
 Ports and certificate files are [flags](cli.md#flags-of-the-server). The smallest configuration is:
