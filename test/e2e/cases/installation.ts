@@ -22,7 +22,11 @@ export const installation: Case = {
       'helm test --logs prints that everything but Secrets was checked without a finding, and deletes its pod',
       async () => {
         await cluster.kubectl('wait --for=condition=Available apiservice --all --timeout=60s');
-        const before = await inventory(cluster.kube);
+        let before: Awaited<ReturnType<typeof inventory>> = [];
+        // For some seconds, kube-apiserver responds to lists of new custom resources with 429.
+        await cluster.until('every resource can be listed', async () => {
+          before = await inventory(cluster.kube);
+        });
         const output = await cluster.helm(`test ${release} --namespace ${namespace} --logs`);
         const findings = output.split('\n').filter((line) => /^(?:failed|warning|not checked) /.test(line));
         deepStrictEqual(findings, ['not checked  secrets: needs the right to get secrets in platform-system']);

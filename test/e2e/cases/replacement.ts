@@ -4,7 +4,7 @@ import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import { isKubeError } from '../../../src/cluster/client/kube-error.ts';
 import { under } from '../load/load.ts';
-import { prepareTraffic, traffic, type Visitor } from '../load/traffic.ts';
+import { prepareTraffic, removeTraffic, traffic, type Visitor } from '../load/traffic.ts';
 import { helmInstall, isReady, namespace, pods, release, type Pod } from '../release.ts';
 import { step, type Case } from '../steps.ts';
 
@@ -82,6 +82,10 @@ export const replacement: Case = {
         });
         await cluster.kubectl(`--namespace ${namespace} delete pod ${victim?.metadata.name} --wait=false`);
         strictEqual(await lastExitCode(body), 0);
+      }),
+      step('helm upgrade scales the release to two replicas', async () => {
+        await removeTraffic(cluster, visitor);
+        await helmInstall(cluster);
       }),
     ];
 

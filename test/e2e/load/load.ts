@@ -20,37 +20,39 @@ interface Outcome {
 /** Minimum number of actions without which a load proves nothing. */
 const minActions = 5;
 
-/** Repeats all loads during `work` and a little longer. Throws if any action failed, otherwise returns a report. */
+/**
+ * Repeats all loads during `work` and a little longer, until each has acted often enough. Throws if any action failed,
+ * otherwise returns a report.
+ */
 export async function under(loads: readonly Load[], work: () => Promise<unknown>): Promise<string> {
   const end = new AbortController();
-  const running = loads.map((load) => repeat(load, end.signal));
+  const outcomes = loads.map(({ label }): Outcome => ({ label, milliseconds: [], failures: [] }));
+  const running = loads.map((load, index) => repeat(load, outcomes[index] as Outcome, end.signal));
   try {
     await sleep(500);
     await work();
     await sleep(1000);
+    while (outcomes.some(({ milliseconds, failures }) => milliseconds.length + failures.length < minActions))
+      await sleep(100);
   } finally {
     end.abort();
   }
-  const outcomes = await Promise.all(running);
-  const problems = outcomes.flatMap(({ label, milliseconds, failures }) => {
-    const total = milliseconds.length + failures.length;
-    if (total < minActions) return `only ${total} ${label} were made: ${failures.join('; ')}`;
-    return failures.length === 0
+  await Promise.all(running);
+  const problems = outcomes.flatMap(({ label, milliseconds, failures }) =>
+    failures.length === 0
       ? []
-      : `${failures.length} of ${total} ${label} failed: ${[...new Set(failures)].join('; ')}`;
-  });
+      : `${failures.length} of ${milliseconds.length + failures.length} ${label} failed: ${[...new Set(failures)].join('; ')}`,
+  );
   strictEqual(problems.join('\n'), '');
   return outcomes
-    .map(({ label, milliseconds }) => {
-      const sorted = milliseconds.toSorted((a, b) => a - b);
-      const at = (share: number): string => (sorted[Math.ceil(sorted.length * share) - 1] ?? 0).toFixed(0);
-      return `${sorted.length} ${label} (p99 ${at(0.99)} ms, maximum ${at(1)} ms)`;
-    })
+    .map(
+      ({ label, milliseconds }) =>
+        `${milliseconds.length} ${label} (at most ${Math.max(...milliseconds).toFixed(0)} ms)`,
+    )
     .join(', ');
 }
 
-async function repeat({ label, pause, act }: Load, signal: AbortSignal): Promise<Outcome> {
-  const outcome: Outcome = { label, milliseconds: [], failures: [] };
+async function repeat({ pause, act }: Load, outcome: Outcome, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
     const begin = performance.now();
     try {
@@ -61,5 +63,4 @@ async function repeat({ label, pause, act }: Load, signal: AbortSignal): Promise
     }
     await sleep(pause);
   }
-  return outcome;
 }

@@ -33,6 +33,12 @@ export async function prepareTraffic({ kube }: Cluster): Promise<Visitor> {
   return visitor;
 }
 
+/** Deletes what `prepareTraffic` created. */
+export async function removeTraffic({ kube }: Cluster, { username }: Visitor): Promise<void> {
+  await kube.json(`/apis/iam.platform.io/v1alpha2/users/${username}`, { method: 'DELETE' });
+  await kube.json(`${configMaps}/${counter}`, { method: 'DELETE' });
+}
+
 /**
  * Creates all loads. With `retry`, clients send a request again for so many milliseconds while they get no response, as
  * they must if a replica is killed. kubectl does not send an exec again, and is left out.
