@@ -60,6 +60,7 @@ authentication:
 | change lifetimes and login limits    | \`authentication.sessionMaxAge\`, \`loginLimit\`, …           | [accounts](../guides/accounts.md)                      |
 | read logs from a store               | \`logging\`                                                 | [logs](../guides/logs.md)                              |
 | write an audit log                   | \`audit\`                                                   | [audit](../guides/audit.md)                            |
+| trace requests                       | \`tracing\`                                                 | [operate](../guides/operations.md#trace-requests)      |
 | size memory, cache custom resources  | \`cache\`                                                   | [what is cached](../concepts/caching.md)               |
 
 Shorter sessions, and stricter limits on failed logins:

@@ -47,6 +47,7 @@ import { collectProcessMetrics } from './runtime/metrics/registry.ts';
 import { systemClock } from './runtime/time.ts';
 import { buildCertificate } from './tls/build.ts';
 import { buildTokens } from './tokens/build.ts';
+import { buildTracing } from './tracing/build.ts';
 
 export interface RunningServer {
   readonly ports: Ports;
@@ -92,6 +93,7 @@ type Parts = ReturnType<typeof buildParts>;
 function buildParts(flags: Flags, given: Parameters<typeof buildCluster>[1]) {
   const cluster = buildCluster(flags, given);
   const { live, lifecycle } = cluster;
+  buildTracing(cluster);
   const tokens = buildTokens(cluster);
   const accounts = buildAccounts(cluster, tokens);
   const auth = buildAuth(cluster, tokens, accounts);

@@ -11,6 +11,7 @@ import { parametersOf } from './hash-parameters.ts';
 import { hasUserInfo, httpsURLExpected, isHTTPSURL } from './https-url.ts';
 import { identityProviders } from './identity-providers.ts';
 import { logging } from './log-stores.ts';
+import { tracing } from './tracing.ts';
 
 /** Returns whether a name is not reserved for Kubernetes. A user with a `system:` name would have the rights of that name. */
 const noSystem = (text: string): boolean => !text.startsWith('system:');
@@ -416,6 +417,7 @@ export const platformConfiguration = z.strictObject({
   cache: cache.prefault({}),
   audit: audit.prefault({}),
   log: log.prefault({}),
+  tracing: tracing.prefault({}),
 });
 
 /** The parsed configuration: all defaults filled in, durations in milliseconds. */

@@ -9,6 +9,7 @@ import type { Authenticator } from '../auth/authenticators/index.ts';
 import type { Authorizer } from '../auth/authorizers/authorizer.ts';
 import type { PlatformConfiguration } from '../config/schema.ts';
 import type { Logger } from '../runtime/logger.ts';
+import { tracing } from '../runtime/tracing.ts';
 import { Exchange, type RequestFilter } from './exchange.ts';
 import { normalized, type HttpHandler } from './listeners/http-handler.ts';
 import {
@@ -37,6 +38,7 @@ import { countLogin } from './filters/request-metrics.ts';
 import type { OpenStreams } from './open-streams.ts';
 import type { Gateway, Route } from './route.ts';
 import { requestEnded, writeError } from './response/write-error.ts';
+import { serveWithin } from './request-span.ts';
 
 export interface ChainOptions extends PageOptions {
   readonly authenticator: Authenticator;
@@ -98,5 +100,10 @@ export function createHttpHandler(routes: readonly Route[], options: ChainOption
     }
   }
   // Only the router of Express is used, so requests and responses lack the methods that an Express application adds.
-  return (req, res) => void serve(new Exchange(normalized(req) as Request, res as Response, options.log));
+  return (req, res) => {
+    const exchange = new Exchange(normalized(req) as Request, res as Response, options.log);
+    const { tracer } = tracing;
+    if (tracer === undefined) void serve(exchange);
+    else serveWithin(tracer, exchange, serve);
+  };
 }

@@ -8,6 +8,7 @@ import type { UserInfo } from '../auth/user.ts';
 import { StatusError } from '../runtime/errors.ts';
 import { sharedRequest } from '../runtime/promises.ts';
 import type { Logger } from '../runtime/logger.ts';
+import type { ServerSpan } from '../runtime/tracing.ts';
 import { anonymousURL, shownURL } from '../runtime/redaction.ts';
 import { authorizedByPath } from './access.ts';
 import { noRoute, type Arrival, type MatchedRoute, type RequestContext, type RequestInfo } from './route.ts';
@@ -53,6 +54,8 @@ export class Exchange implements RequestContext {
   arrival: Arrival | undefined;
   /** Collects the request body for the audit event; undefined if the policy shows no bodies. */
   requestBody: AuditBody | undefined;
+  /** Undefined while tracing is off. */
+  span: ServerSpan | undefined;
   /** The error with which the request ended. */
   failure: Failure | undefined;
   readonly #url: string;

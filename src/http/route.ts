@@ -190,7 +190,8 @@ export interface Route {
 }
 
 /** Serves a request: a route, the gateway, or a handler that throws because there is no route. */
-export type MatchedRoute = Pick<Route, 'access' | 'handler' | 'isPage' | 'isTLSOnly' | 'issuesTokens'>;
+export type MatchedRoute = Pick<Route, 'access' | 'handler' | 'isPage' | 'isTLSOnly' | 'issuesTokens'> &
+  Partial<Pick<Route, 'path'>>;
 
 /** Returns the route of paths that no route serves. `hintFor` describes the nearest path. */
 export const noRoute = (access: Access, hintFor?: (path: string) => string): MatchedRoute => ({

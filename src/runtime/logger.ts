@@ -2,6 +2,7 @@ import winston from 'winston';
 import Transport from 'winston-transport';
 import { isSecret, redactText } from './redaction.ts';
 import { rfc3339 } from './time.ts';
+import { currentSpan } from './tracing.ts';
 
 /** Structured log: one JSON object per line on standard output. */
 export type Logger = winston.Logger;
@@ -37,7 +38,10 @@ const redaction = winston.format((entry) => {
   return entry;
 });
 
-const stamp = winston.format((entry) => Object.assign(entry, { time: rfc3339(Date.now()) }));
+const stamp = winston.format((entry) => {
+  const span = currentSpan();
+  return Object.assign(entry, { time: rfc3339(Date.now()) }, span && { trace_id: span.traceID });
+});
 
 const LEVEL = Symbol.for('level');
 const MESSAGE = Symbol.for('message');
@@ -130,6 +134,7 @@ export interface RequestLine {
   readonly user: string | undefined;
   readonly via: string | undefined;
   readonly aborted: boolean;
+  readonly traceID: string | undefined;
 }
 
 const none = (): void => undefined;
@@ -151,6 +156,7 @@ export function logRequest(log: Logger, level: 'info' | 'warn', line: RequestLin
     sourceIP: redactText(line.sourceIP),
     status: line.status,
     time: rfc3339(Date.now()),
+    trace_id: line.traceID && redactText(line.traceID),
     user: line.user && redactText(line.user),
     userAgent: line.userAgent && redactText(line.userAgent),
     verb: redactText(line.verb),

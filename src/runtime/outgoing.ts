@@ -5,6 +5,7 @@
  */
 import type { Agent, Dispatcher } from 'undici';
 import { readBody, untilAborted } from './promises.ts';
+import { startClientSpan, type Peer } from './tracing.ts';
 
 interface OutgoingOptions {
   /** The only trusted CAs, in PEM. Default: the CAs of Node. */
@@ -15,6 +16,8 @@ interface OutgoingOptions {
    * connection.
    */
   readonly connections?: number;
+  /** Role of the servers in traces. Default: requests are not traced. */
+  readonly peer?: Peer;
 }
 
 interface OutgoingRequest {
@@ -67,8 +70,18 @@ export class OutgoingClient {
   async request(url: URL, request: OutgoingRequest): Promise<OutgoingResponse> {
     const { signal } = request;
     signal.throwIfAborted();
-    // undici cannot abort a request that waits for a connection before the connection exists.
-    return await untilAborted(this.#sendOrRepeat(url, request), signal);
+    const { peer } = this.#options;
+    const span = peer && startClientSpan({ peer, operation: request.method, url, path: url.pathname });
+    const traced = span === undefined ? request : { ...request, headers: { ...request.headers, ...span.headers } };
+    try {
+      // undici cannot abort a request that waits for a connection before the connection exists.
+      const response = await untilAborted(this.#sendOrRepeat(url, traced), signal);
+      span?.end(response.status);
+      return response;
+    } catch (error) {
+      span?.end(undefined, error);
+      throw error;
+    }
   }
 
   /** Closes all connections and aborts the requests on them. */

@@ -133,6 +133,7 @@ function accessLog(): Compared {
     user: 'alice',
     via: 'token',
     aborted: false,
+    traceID: undefined,
   };
   return {
     name: 'a line of the access log past winston',

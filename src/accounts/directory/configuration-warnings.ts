@@ -6,7 +6,7 @@ import { pathOf, type Problem } from '../../config/parse.ts';
 import type { PlatformConfiguration } from '../../config/schema.ts';
 import type { SecretKeyRef, SecretRefs } from '../../cluster/secret-refs.ts';
 
-type Configuration = Pick<PlatformConfiguration, 'authentication' | 'audit' | 'logging'>;
+type Configuration = Pick<PlatformConfiguration, 'authentication' | 'audit' | 'logging' | 'tracing'>;
 
 interface Reference {
   readonly path: readonly PropertyKey[];
@@ -17,7 +17,7 @@ interface Reference {
 const at = (path: readonly PropertyKey[], ref: SecretKeyRef | undefined, isHash = false): Reference[] =>
   ref === undefined ? [] : [{ path, ref, isHash }];
 
-function referencesIn({ authentication, audit, logging }: Configuration): Reference[] {
+function referencesIn({ authentication, audit, logging, tracing }: Configuration): Reference[] {
   const { users, clients, identityProviders } = authentication;
   return [
     ...clients.flatMap(({ secretRef }, index) => at(['authentication', 'clients', index, 'secretRef'], secretRef)),
@@ -29,6 +29,7 @@ function referencesIn({ authentication, audit, logging }: Configuration): Refere
     ),
     ...at(['audit', 'webhook', 'tokenRef'], audit.webhook?.tokenRef),
     ...credentialsOf(logging).flatMap(({ path, ref }) => at(['logging', ...path], ref)),
+    ...at(['tracing', 'tokenRef'], tracing.tokenRef),
   ];
 }
 

@@ -17,7 +17,7 @@ const timeout = 10_000;
  * only this CA.
  */
 export function fetchOverTLS(ca: string | undefined) {
-  const client = new OutgoingClient({ ca });
+  const client = new OutgoingClient({ ca, peer: 'identity-provider' });
   return async (url: string, { method, headers, body, signal }: Options): Promise<Response> => {
     const target = new URL(url);
     if (target.protocol !== 'https:') throw new TypeError(`${target.host} must be requested over https`);

@@ -3,6 +3,7 @@
  * section 5.1.3).
  */
 import type { LDAPSettings, ProviderOf } from '../../config/identity-providers.ts';
+import { startClientSpan } from '../../runtime/tracing.ts';
 import { fill, isRefusal, openConnection, resultOf, type LDAPClient, type Entry } from './ldap-connection.ts';
 import type { Statement } from './person.ts';
 import { CredentialsRefused, type LookUp, type PasswordProvider, type ProviderParts } from './provider.ts';
@@ -29,25 +30,42 @@ const maxGroups = 201;
 /** Looks up the entry with the name. A name that several entries have counts as unknown. */
 export async function lookUp(service: Service, login: string): Promise<LookUp> {
   const { settings } = service;
-  const connection = await openConnection(settings);
-  const { entry, subject } = await connection.run(async (client) => {
-    await bindAsService(client, service);
-    const found = await findOne(client, settings, login);
-    return { entry: found, subject: found && subjectOf(found, settings) };
+  const { connection, entry, subject } = await traced('search', settings, async () => {
+    const opened = await openConnection(settings);
+    return await opened.run(async (client) => {
+      await bindAsService(client, service);
+      const found = await findOne(client, settings, login);
+      return { connection: opened, entry: found, subject: found && subjectOf(found, settings) };
+    });
   });
   return {
     subject,
     authenticate: (password) =>
-      connection.run(async (client) => {
-        // RFC 4513 section 5.1.2: a bind without a password succeeds for any entry.
-        const isRight = entry !== undefined && password !== '' && (await canBind(client, entry.dn, password));
-        // If there is no entry, this bind replaces the bind as the entry, so that all failed logins send the same
-        // requests.
-        if (entry === undefined || isRight) await bindAsService(client, service);
-        return isRight ? await statementOf(client, settings, entry) : undefined;
-      }),
+      connection.run((client) =>
+        traced('bind', settings, async () => {
+          // RFC 4513 section 5.1.2: a bind without a password succeeds for any entry.
+          const isRight = entry !== undefined && password !== '' && (await canBind(client, entry.dn, password));
+          // If there is no entry, this bind replaces the bind as the entry, so that all failed logins send the same
+          // requests.
+          if (entry === undefined || isRight) await bindAsService(client, service);
+          return isRight ? await statementOf(client, settings, entry) : undefined;
+        }),
+      ),
     close: () => connection.close(),
   };
+}
+
+/** Runs requests to the LDAP server within one span. */
+async function traced<T>(operation: string, { url }: LDAPSettings, requests: () => Promise<T>): Promise<T> {
+  const span = startClientSpan({ peer: 'identity-provider', operation, url: new URL(url) });
+  try {
+    const result = await requests();
+    span?.end(undefined);
+    return result;
+  } catch (error) {
+    span?.end(undefined, error);
+    throw error;
+  }
 }
 
 function subjectOf(entry: Entry, { userSearch }: LDAPSettings): string {

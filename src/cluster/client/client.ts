@@ -7,6 +7,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { StatusError } from '../../runtime/errors.ts';
 import { Slots } from '../../runtime/slots.ts';
 import { systemClock, type Clock } from '../../runtime/time.ts';
+import { startClientSpan, type TraceHeaders } from '../../runtime/tracing.ts';
 import { KubeError, unreachable } from './kube-error.ts';
 import { fileAccess, inClusterAccess, type ClusterAccess, type TLSOptions } from './access.ts';
 import { createUpstream, type Upstream } from './upstream.ts';
@@ -251,23 +252,32 @@ class ApiserverClient {
     options: KubeRequest,
     encoded: Buffer | undefined,
   ): Promise<UpstreamResponse<Body>> {
-    const { lane = 'control', source = '', signal } = options;
+    const { lane = 'control', source = '', signal, method = 'GET' } = options;
+    const { url, prefix } = this.#address;
     const connections = isWatch(options) ? this.#watches : this.#lanes[lane];
     /** Frees the slot once the response has been read. */
     let freeSlot: (() => void) | undefined;
+    const span = startClientSpan({ peer: 'kube-apiserver', operation: method, url, path: `${prefix}${path}` });
     try {
       if (connections === this.#lanes.callers) freeSlot = await this.#callers.wait(source, signal);
-      const response = await send(connections, await this.#requestOf(path, options, encoded), signal);
+      const response = await send(connections, await this.#requestOf(path, options, encoded, span?.headers), signal);
+      span?.end(response.status);
       if (response.body instanceof Readable && !response.body.closed) response.body.once('close', () => freeSlot?.());
       else freeSlot?.();
       return response;
     } catch (cause) {
       freeSlot?.();
+      span?.end(undefined, cause);
       throw cause instanceof StatusError ? cause : unreachable(cause);
     }
   }
 
-  async #requestOf(path: string, options: KubeRequest, body: Buffer | undefined): Promise<UpstreamRequest> {
+  async #requestOf(
+    path: string,
+    options: KubeRequest,
+    body: Buffer | undefined,
+    trace: TraceHeaders = {},
+  ): Promise<UpstreamRequest> {
     const { method = 'GET', timeout = 10_000, contentType = 'application/json' } = options;
     const { url, prefix } = this.#address;
     const query = new URLSearchParams();
@@ -278,6 +288,7 @@ class ApiserverClient {
       { accept: 'application/json', 'user-agent': 'platform-apiserver' },
       body === undefined ? {} : { 'content-type': contentType },
       options.headers ?? {},
+      trace,
       // The credential is the last layer, so that no other header replaces it.
       await this.#credential.headers(),
     );

@@ -6,6 +6,7 @@ import http, { type ClientRequest, type IncomingMessage } from 'node:http';
 import https from 'node:https';
 import type { Duplex } from 'node:stream';
 import { badGateway, StatusError, timeout } from '../../runtime/errors.ts';
+import { startClientSpan, traceHeaders, type ClientSpan } from '../../runtime/tracing.ts';
 import { unreachable } from './kube-error.ts';
 import { impersonationHeaders, type UpstreamIdentity } from './impersonation.ts';
 import { type Address, Connections } from '../wire/connections.ts';
@@ -90,17 +91,21 @@ export function createUpstream({ address, credential }: UpstreamOptions): Upstre
   // of requests.
   const connections = new Connections(address, Infinity);
 
-  async function headersOf({ headers, user }: ForwardedRequest): Promise<string[]> {
+  const startSpan = ({ method, target }: ForwardedRequest): ClientSpan | undefined =>
+    startClientSpan({ peer: 'kube-apiserver', operation: method, url, path: `${prefix}${target}` });
+
+  async function headersOf({ headers, user }: ForwardedRequest, span: ClientSpan | undefined): Promise<string[]> {
     const { Authorization: authorization } = await credential.headers().catch((cause: unknown) => {
       throw unreachable(cause).toStatusError();
     });
-    return withIdentity(headers, authorization, identityOf(user));
+    return withIdentity(span === undefined ? headers : withTrace(headers, span), authorization, identityOf(user));
   }
 
   return {
     async send(request, handler) {
       const { method, target, body, length, isLongRunning } = request;
-      const headers = await headersOf(request);
+      const span = startSpan(request);
+      const headers = await headersOf(request, span);
       const hasBody = body !== undefined;
       const head = headOf({ method, target: `${prefix}${target}`, host, headers, length, hasBody });
       return connections.send({
@@ -109,12 +114,13 @@ export function createUpstream({ address, credential }: UpstreamOptions): Upstre
         body,
         length,
         timeout: isLongRunning ? 0 : shortRequestTimeout,
-        handler,
+        handler: span === undefined ? handler : new TracedHandler(handler, span),
       });
     },
 
     async upgrade(request, requestedProtocol, signal) {
-      const headers = await headersOf(request);
+      const span = startSpan(request);
+      const headers = await headersOf(request, span);
       signal.throwIfAborted();
       const client = (protocol === 'https:' ? https : http).request({
         ...address.tls,
@@ -139,7 +145,14 @@ export function createUpstream({ address, credential }: UpstreamOptions): Upstre
         maxHeaderSize,
       });
       client.end();
-      return await responseOf(client, signal);
+      try {
+        const upgrade = await responseOf(client, signal);
+        span?.end(upgrade.response.statusCode);
+        return upgrade;
+      } catch (error) {
+        span?.end(undefined, error);
+        throw error;
+      }
     },
 
     get connections() {
@@ -167,6 +180,45 @@ function withIdentity(
   const all = [...headers, ...(authorization === undefined ? [] : ['Authorization', authorization]), ...identity];
   assertOneIdentity(all);
   return all;
+}
+
+/** Replaces the trace context of the caller. */
+function withTrace(headers: readonly string[], span: ClientSpan): string[] {
+  const all: string[] = [];
+  for (let at = 0; at < headers.length; at += 2) {
+    const name = headers[at] ?? '';
+    if (!traceHeaders.has(name.toLowerCase())) all.push(name, headers[at + 1] ?? '');
+  }
+  return [...all, ...Object.entries(span.headers).flat()];
+}
+
+/** Ends a span when the head of the response arrives. */
+class TracedHandler implements ResponseHandler {
+  readonly #handler: ResponseHandler;
+  readonly #span: ClientSpan;
+
+  constructor(handler: ResponseHandler, span: ClientSpan) {
+    this.#handler = handler;
+    this.#span = span;
+  }
+
+  onHead(status: number, message: string, headers: string[]): void {
+    this.#span.end(status);
+    this.#handler.onHead(status, message, headers);
+  }
+
+  onData(chunk: Buffer): void {
+    this.#handler.onData(chunk);
+  }
+
+  onEnd(trailers: string[]): void {
+    this.#handler.onEnd(trailers);
+  }
+
+  onError(error: Error, isSent: boolean): void {
+    this.#span.end(undefined, error);
+    this.#handler.onError(error, isSent);
+  }
 }
 
 function responseOf(client: ClientRequest, signal: AbortSignal): Promise<UpgradeResponse> {

@@ -36,6 +36,7 @@ export const accessLog =
         user: user?.username,
         via: user?.via,
         aborted: !res.writableFinished,
+        traceID: exchange.span?.traceID,
       });
     });
   };

@@ -247,6 +247,12 @@ export const auditEventsDropped = counter({
 
 // The server itself
 
+export const traceSpansDropped = counter({
+  name: 'trace_spans_dropped_total',
+  help: 'Spans that were not exported, because the queue was full or the receiver did not accept them.',
+  labels: {},
+});
+
 export const configurationProblems = collected({
   name: 'configuration_problems',
   help: 'Number of problems in the latest configuration, plus the unresolved references of the active configuration.',

@@ -49,6 +49,7 @@ export async function buildGoClients(dir: string): Promise<Lab['go']> {
     controller: join(folder, 'controller'),
     replay: join(folder, 'replay'),
     reviewer: join(folder, 'reviewer'),
+    collector: join(folder, 'collector'),
   };
 }
 

@@ -8,15 +8,17 @@ import { lab } from './lab.ts';
 const apiserver = 'kube-apiserver';
 
 /**
- * Kills kube-apiserver as if its machine had failed. Returns a function that starts it again with the same log file.
+ * Kills kube-apiserver as if its machine had failed. Returns a function that starts it again with the same log file and
+ * with additional flags.
  */
-export async function stopApiserver(): Promise<() => Promise<void>> {
+export async function stopApiserver(): Promise<(...flags: readonly string[]) => Promise<void>> {
   const { dir } = lab();
   const running = find(dir, apiserver);
   if (running === undefined) throw new Error('kube-apiserver is not running');
   await stop(dir, running, 'SIGKILL');
-  return async () => {
-    const started = await start(dir, apiserver, running.command as Command, 'a');
+  return async (...flags) => {
+    const [program, ...rest] = running.command as Command;
+    const started = await start(dir, apiserver, [program, ...rest, ...flags], 'a');
     await until(
       'kube-apiserver is ready again',
       () => assertAlive(dir, [started]),

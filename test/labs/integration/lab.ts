@@ -29,7 +29,9 @@ export interface Lab {
   /** kubectl in another version than the cluster's: Debian's, years older, unless OTHER_KUBECTL is set. */
   readonly otherKubectl: Found;
   /** Programs of test/clients/go. */
-  readonly go: Readonly<Record<'informers' | 'cases' | 'oauth' | 'controller' | 'replay' | 'reviewer', string>>;
+  readonly go: Readonly<
+    Record<'informers' | 'cases' | 'oauth' | 'controller' | 'replay' | 'reviewer' | 'collector', string>
+  >;
   /** Packages that the programs of test/clients/python import. */
   readonly pythonPackages: Found;
   /** Browser for the tests of pages. */

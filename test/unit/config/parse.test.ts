@@ -36,6 +36,7 @@ requests: {maxInFlight: 400, maxInFlightPerUser: 100, trustedProxies: [], corsAl
 cache: {allResources: false, maxBytes: 1Gi, idle: 10m}
 audit: {policy: {level: Metadata}, log: {path: "-"}, webhook: null}
 log: {level: info, requestSampling: 1}
+tracing: {endpoint: "", samplingRatePerMillion: 0, trustIncoming: false}
 `;
 
 /** A rule of the audit policy that matches everything. */
@@ -113,6 +114,7 @@ const expected = {
     webhook: null,
   },
   log: { level: 'info', requestSampling: 1 },
+  tracing: { endpoint: '', samplingRatePerMillion: 0, trustIncoming: false },
 };
 
 const withAuthentication = (text: string): string => `apiVersion: config.platform.io/v1alpha1

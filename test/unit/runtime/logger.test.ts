@@ -132,6 +132,7 @@ describe('the log line of a request', () => {
     user: optional,
     via: optional,
     aborted: fc.boolean(),
+    traceID: optional,
   });
 
   test('the prepared log line of a request equals the line that the logger writes for the same fields', () => {
@@ -139,7 +140,8 @@ describe('the log line of a request', () => {
       fc.property(request, fc.constantFrom('info', 'warn'), (line, level) => {
         const { log, lines } = logOfLines();
         logRequest(log, level, line);
-        log.log(level, 'request', { ...line, aborted: line.aborted || undefined });
+        const { traceID, ...others } = line;
+        log.log(level, 'request', { ...others, aborted: line.aborted || undefined, trace_id: traceID });
         const [ours, other] = lines().map((text) => text.replace(/"time":"[^"]+"/, '"time":""'));
         expect(ours).toBe(other);
       }),

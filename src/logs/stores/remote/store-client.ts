@@ -48,7 +48,11 @@ export class StoreClient {
     this.#name = name;
     this.#endpoint = endpoint;
     this.#base = new URL(endpoint.url).href.replace(/\/$/, '');
-    this.#client = new OutgoingClient({ ca: endpoint.caCertificate, connections: maxConnections });
+    this.#client = new OutgoingClient({
+      ca: endpoint.caCertificate,
+      connections: maxConnections,
+      peer: 'log-store',
+    });
   }
 
   async close(): Promise<void> {

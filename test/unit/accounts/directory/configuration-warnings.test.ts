@@ -103,14 +103,16 @@ test('an e-mail address shared by two configured users is reported for both of t
   ]);
 });
 
-test('a missing token of the audit webhook and a missing credential of the log store are reported with their paths', () => {
+test('missing tokens of the audit webhook and of the trace receiver, and a missing credential of the log store, are reported with their paths', () => {
   const tokenRef = { name: 'one', key: 'two' };
   const audit = { webhook: { tokenRef } } as unknown as PlatformConfiguration['audit'];
   const logging = { store: 'loki', loki: { tokenRef } } as unknown as PlatformConfiguration['logging'];
+  const tracing = { tokenRef } as unknown as PlatformConfiguration['tracing'];
   const { authentication } = accounts.live.value;
   const secretRefs = { read: () => undefined, problemOf: ({ name }: { name: string }) => `no ${name}` };
-  expect(warningsOf({ authentication, audit, logging }, secretRefs)).toEqual([
+  expect(warningsOf({ authentication, audit, logging, tracing }, secretRefs)).toEqual([
     { path: 'audit.webhook.tokenRef', message: 'no one' },
     { path: 'logging.loki.tokenRef', message: 'no one' },
+    { path: 'tracing.tokenRef', message: 'no one' },
   ]);
 });

@@ -1,0 +1,51 @@
+/** The span of a request. */
+import { resources } from '../runtime/metrics/definitions.ts';
+import { redactText } from '../runtime/redaction.ts';
+import { runWithin, type ServedRequest, type Tracer } from '../runtime/tracing.ts';
+import type { Exchange } from './exchange.ts';
+import { isSecure } from './listeners/http-handler.ts';
+
+/** Serves a request within a span, which ends with the response. */
+export function serveWithin(tracer: Tracer, exchange: Exchange, serve: (exchange: Exchange) => Promise<void>): void {
+  const span = tracer.startServer(exchange.req.headers);
+  exchange.span = span;
+  const isHTTPS = isSecure(exchange.req);
+  exchange.onEnd(() => span.end(() => describe(exchange, isHTTPS)));
+  runWithin(span, serve, exchange);
+}
+
+function describe(exchange: Exchange, isHTTPS: boolean): ServedRequest {
+  const { req, path, sourceIP, userAgent, auditID, status } = exchange;
+  return {
+    method: req.method,
+    // The query is omitted, because it may contain secrets.
+    path: redactText(path),
+    route: routeOf(exchange),
+    scheme: isHTTPS ? 'https' : 'http',
+    version: req.httpVersionMajor >= 2 ? String(req.httpVersionMajor) : req.httpVersion,
+    sourceIP,
+    userAgent: redactText(userAgent),
+    auditID,
+    status: status === 499 ? undefined : status,
+  };
+}
+
+/**
+ * Returns the pattern of the path. For a forwarded request it names the resource, if it is known, but no other part
+ * that the caller chooses: the number of patterns must stay small.
+ */
+function routeOf({ route, info, isProxied }: Exchange): string | undefined {
+  if (!isProxied) return route.path;
+  const { prefix, isResourceRequest, group, namespace, resource, name, subresource } = info;
+  if (!isResourceRequest) return `/${prefix}/*path`;
+  return [
+    '',
+    prefix,
+    ...(group === '' ? [] : [':group']),
+    ':version',
+    ...(namespace === '' || resource === 'namespaces' ? [] : ['namespaces', ':namespace']),
+    resources.bound(resource) === resource ? resource : ':resource',
+    ...(name === '' ? [] : [':name']),
+    ...(subresource === '' ? [] : [':subresource']),
+  ].join('/');
+}

@@ -1,0 +1,322 @@
+/** Traces by the SDK of OpenTelemetry. The only file that imports it, and loaded only while tracing is on (ADR 15). */
+import type { IncomingHttpHeaders } from 'node:http';
+import { hostname } from 'node:os';
+import { setTimeout as sleep } from 'node:timers/promises';
+import {
+  ROOT_CONTEXT,
+  SpanKind,
+  SpanStatusCode,
+  TraceFlags,
+  trace,
+  type Attributes,
+  type Context,
+  type Span,
+  type SpanContext,
+  type Tracer as SDKTracer,
+} from '@opentelemetry/api';
+import { ExportResultCode, W3CTraceContextPropagator } from '@opentelemetry/core';
+import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-proto';
+import { defaultResource, resourceFromAttributes } from '@opentelemetry/resources';
+import {
+  BatchSpanProcessor,
+  RandomIdGenerator,
+  TracerProvider,
+  type ReadableSpan,
+  type SpanExporter,
+  type SpanProcessor,
+} from '@opentelemetry/sdk-trace';
+import {
+  ATTR_CLIENT_ADDRESS,
+  ATTR_ERROR_TYPE,
+  ATTR_HTTP_REQUEST_METHOD,
+  ATTR_HTTP_RESPONSE_STATUS_CODE,
+  ATTR_HTTP_ROUTE,
+  ATTR_NETWORK_PROTOCOL_NAME,
+  ATTR_NETWORK_PROTOCOL_VERSION,
+  ATTR_SERVER_ADDRESS,
+  ATTR_SERVER_PORT,
+  ATTR_SERVICE_INSTANCE_ID,
+  ATTR_SERVICE_NAME,
+  ATTR_SERVICE_VERSION,
+  ATTR_URL_FULL,
+  ATTR_URL_PATH,
+  ATTR_URL_SCHEME,
+  ATTR_USER_AGENT_ORIGINAL,
+} from '@opentelemetry/semantic-conventions';
+import { redactText } from '../runtime/redaction.ts';
+import type { ClientSpan, SentRequest, ServedRequest, ServerSpan, TraceHeaders, Tracer } from '../runtime/tracing.ts';
+
+export interface TracerOptions {
+  /** URL to which spans are posted. */
+  readonly url: string;
+  /** The only trusted CA of the receiver, in PEM. Default: the CAs of Node.js. */
+  readonly ca: string | undefined;
+  /** Returns the bearer token; undefined for none. */
+  readonly token: () => string | undefined;
+  readonly samplingRatePerMillion: number;
+  readonly trustIncoming: boolean;
+  readonly version: string;
+  /** Receives the number of lost spans, and the reason if the receiver did not accept them. */
+  readonly lost: (spans: number, reason?: Error) => void;
+}
+
+export interface OpenTracer extends Tracer {
+  /** Exports the spans that have ended. Waits for the receiver at most `maxFlush` milliseconds. */
+  close(): Promise<void>;
+}
+
+/** Maximum spans that wait for export; further spans are dropped. */
+const maxWaiting = 2_048;
+const maxBatch = 512;
+/** Milliseconds. */
+const batchDelay = 1_000;
+const exportTimeout = 10_000;
+const maxFlush = 3_000;
+/** Maximum characters of an attribute, because callers choose their paths and user agents. */
+const maxAttribute = 1_024;
+
+export function openTracer(options: TracerOptions): OpenTracer {
+  const { samplingRatePerMillion, trustIncoming, version } = options;
+  const provider = new TracerProvider({
+    resource: defaultResource().merge(
+      resourceFromAttributes({
+        [ATTR_SERVICE_NAME]: 'platform-apiserver',
+        [ATTR_SERVICE_VERSION]: version,
+        [ATTR_SERVICE_INSTANCE_ID]: hostname(),
+      }),
+    ),
+    spanLimits: { attributeValueLengthLimit: maxAttribute },
+    spanProcessors: [new BoundedProcessor(options)],
+  });
+  const sdk = provider.getTracer('platform-apiserver', version);
+  return {
+    startServer(headers) {
+      const context = headers['traceparent'] === undefined ? ROOT_CONTEXT : contextOf(headers);
+      const caller = trace.getSpanContext(context);
+      const parent = trustIncoming ? caller : undefined;
+      // The SDK would take 4 µs to decide for a request that is not recorded.
+      const isSampled =
+        parent === undefined
+          ? Math.random() * 1e6 < samplingRatePerMillion
+          : (parent.traceFlags & TraceFlags.SAMPLED) !== 0;
+      if (!isSampled) return new UnrecordedSpan(parent);
+      const links = caller === undefined || parent !== undefined ? [] : [{ context: caller }];
+      const from = parent === undefined ? ROOT_CONTEXT : context;
+      return new RecordedSpan(sdk.startSpan('request', { kind: SpanKind.SERVER, links }, from), sdk);
+    },
+    async close() {
+      await Promise.race([provider.shutdown(), sleep(maxFlush, undefined, { ref: false })]).catch(() => undefined);
+    },
+  };
+}
+
+const propagator = new W3CTraceContextPropagator();
+const fromHeaders = {
+  get: (headers: IncomingHttpHeaders, name: string) => headers[name],
+  keys: (headers: IncomingHttpHeaders) => Object.keys(headers),
+};
+const intoHeaders = {
+  set: (headers: Record<string, string>, name: string, value: string) => void (headers[name] = value),
+};
+
+const contextOf = (headers: IncomingHttpHeaders): Context => propagator.extract(ROOT_CONTEXT, headers, fromHeaders);
+
+/** Returns the headers that name the span as the parent. */
+function headersOf(span: SpanContext): TraceHeaders {
+  const headers: Record<string, string> = {};
+  propagator.inject(trace.setSpanContext(ROOT_CONTEXT, span), headers, intoHeaders);
+  return headers;
+}
+
+const ids = new RandomIdGenerator();
+const ignore = (): void => undefined;
+
+/** Span that is not recorded. It has an ID for the log and for other servers, which may record their spans. */
+class UnrecordedSpan implements ServerSpan {
+  isOver = false;
+  readonly #parent: SpanContext | undefined;
+  #traceID: string | undefined;
+
+  constructor(parent: SpanContext | undefined) {
+    this.#parent = parent;
+  }
+
+  get traceID(): string {
+    return (this.#traceID ??= this.#parent?.traceId ?? ids.generateTraceId());
+  }
+
+  startClient(): ClientSpan {
+    const { traceID: traceId } = this;
+    const own = { traceId, spanId: ids.generateSpanId(), traceFlags: TraceFlags.NONE };
+    return { headers: headersOf({ ...this.#parent, ...own }), end: ignore };
+  }
+
+  end(): void {
+    this.isOver = true;
+  }
+}
+
+class RecordedSpan implements ServerSpan {
+  readonly traceID: string;
+  isOver = false;
+  readonly #span: Span;
+  readonly #sdk: SDKTracer;
+  /** Spans of requests to other servers that have not ended yet. */
+  #children: Set<RecordedClientSpan> | undefined;
+
+  constructor(span: Span, sdk: SDKTracer) {
+    this.traceID = span.spanContext().traceId;
+    this.#span = span;
+    this.#sdk = sdk;
+  }
+
+  startClient(request: SentRequest): ClientSpan {
+    const { name, attributes } = describeSent(request);
+    const context = trace.setSpan(ROOT_CONTEXT, this.#span);
+    const span = this.#sdk.startSpan(name, { kind: SpanKind.CLIENT, attributes }, context);
+    const children = (this.#children ??= new Set());
+    const child = new RecordedClientSpan(span, () => children.delete(child));
+    children.add(child);
+    return child;
+  }
+
+  end(describe: () => ServedRequest): void {
+    if (this.isOver) return;
+    this.isOver = true;
+    // A request to another server ends without a response if the client disconnects.
+    for (const child of this.#children ?? []) child.end(undefined, aborted);
+    const { name, attributes, isFailure } = describeServed(describe());
+    this.#span.updateName(name).setAttributes(attributes);
+    if (isFailure) this.#span.setStatus({ code: SpanStatusCode.ERROR });
+    this.#span.end();
+  }
+}
+
+const aborted = { code: 'aborted' };
+
+class RecordedClientSpan implements ClientSpan {
+  readonly headers: TraceHeaders;
+  readonly #span: Span;
+  readonly #ended: () => void;
+
+  constructor(span: Span, ended: () => void) {
+    this.headers = headersOf(span.spanContext());
+    this.#span = span;
+    this.#ended = ended;
+  }
+
+  end(status: number | undefined, error?: unknown): void {
+    if (!this.#span.isRecording()) return;
+    if (status !== undefined) this.#span.setAttribute(ATTR_HTTP_RESPONSE_STATUS_CODE, status);
+    const type = errorType(status !== undefined && status >= 400 ? String(status) : undefined, error);
+    if (type !== undefined) this.#span.setAttribute(ATTR_ERROR_TYPE, type).setStatus({ code: SpanStatusCode.ERROR });
+    this.#span.end();
+    this.#ended();
+  }
+}
+
+/** Returns the code or the class of an error. Messages are not recorded, because they may quote secrets. */
+function errorType(status: string | undefined, error: unknown): string | undefined {
+  if (error === undefined) return status;
+  const { code, name } = error as { readonly code?: unknown; readonly name?: string };
+  return typeof code === 'string' ? code : (name ?? '_OTHER');
+}
+
+/** Methods that a span names (http.request.method). */
+const methods: ReadonlySet<string> = new Set('CONNECT DELETE GET HEAD OPTIONS PATCH POST PUT QUERY TRACE'.split(' '));
+
+/** Names and attributes follow the semantic conventions for HTTP spans. */
+function describeServed(request: ServedRequest) {
+  const { route, status, userAgent } = request;
+  const method = methods.has(request.method) ? request.method : undefined;
+  const isFailure = status !== undefined && status >= 500;
+  const attributes: Attributes = {
+    [ATTR_HTTP_REQUEST_METHOD]: method ?? '_OTHER',
+    [ATTR_URL_SCHEME]: request.scheme,
+    [ATTR_URL_PATH]: request.path,
+    [ATTR_NETWORK_PROTOCOL_VERSION]: request.version,
+    [ATTR_CLIENT_ADDRESS]: request.sourceIP,
+    // The spans of kube-apiserver have the same attribute.
+    'audit-id': request.auditID,
+    ...(route === undefined ? {} : { [ATTR_HTTP_ROUTE]: route }),
+    ...(userAgent === '' ? {} : { [ATTR_USER_AGENT_ORIGINAL]: userAgent }),
+    ...(status === undefined ? { [ATTR_ERROR_TYPE]: aborted.code } : { [ATTR_HTTP_RESPONSE_STATUS_CODE]: status }),
+    ...(isFailure ? { [ATTR_ERROR_TYPE]: String(status) } : {}),
+  };
+  return { name: [method ?? 'HTTP', ...(route === undefined ? [] : [route])].join(' '), attributes, isFailure };
+}
+
+const defaultPorts: Readonly<Record<string, number>> = { 'http:': 80, 'https:': 443 };
+
+function describeSent({ peer, operation, url, path }: SentRequest): { name: string; attributes: Attributes } {
+  const { protocol, hostname: host } = url;
+  const port = url.port === '' ? defaultPorts[protocol] : Number(url.port);
+  const attributes = {
+    'service.peer.name': peer,
+    [ATTR_SERVER_ADDRESS]: host.replaceAll(/[[\]]/g, ''),
+    ...(port === undefined ? {} : { [ATTR_SERVER_PORT]: port }),
+    ...(path === undefined
+      ? { [ATTR_NETWORK_PROTOCOL_NAME]: protocol.slice(0, -1) }
+      : {
+          [ATTR_HTTP_REQUEST_METHOD]: operation,
+          [ATTR_URL_FULL]: redactText(`${url.origin}${path.split('?', 1)[0]}`),
+        }),
+  };
+  return { name: operation, attributes };
+}
+
+/** Batches the spans of the SDK. Limits the spans that wait for the receiver, and counts those that are lost. */
+class BoundedProcessor implements SpanProcessor {
+  readonly #batches: BatchSpanProcessor;
+  readonly #lost: TracerOptions['lost'];
+  #waiting = 0;
+
+  constructor({ url, ca, token, lost }: TracerOptions) {
+    this.#lost = lost;
+    const exporter = new OTLPTraceExporter({
+      url,
+      timeoutMillis: exportTimeout,
+      userAgent: 'platform-apiserver',
+      httpAgentOptions: ca === undefined ? {} : { ca },
+      headers: async (): Promise<Record<string, string>> => {
+        const value = token();
+        return value === undefined ? {} : { Authorization: `Bearer ${value}` };
+      },
+    });
+    this.#batches = new BatchSpanProcessor({
+      exporter: this.#counted(exporter),
+      maxQueueSize: maxWaiting,
+      maxExportBatchSize: maxBatch,
+      scheduledDelayMillis: batchDelay,
+      exportTimeoutMillis: exportTimeout,
+    });
+  }
+
+  #counted(exporter: SpanExporter): SpanExporter {
+    return {
+      export: (spans, done) =>
+        exporter.export(spans, (result) => {
+          this.#waiting -= spans.length;
+          if (result.code !== ExportResultCode.SUCCESS) this.#lost(spans.length, result.error);
+          done(result);
+        }),
+      shutdown: () => exporter.shutdown(),
+    };
+  }
+
+  onStart(): void {}
+
+  onEnd(span: ReadableSpan): void {
+    if (this.#waiting >= maxWaiting) return this.#lost(1);
+    this.#waiting += 1;
+    this.#batches.onEnd(span);
+  }
+
+  forceFlush(): Promise<void> {
+    return this.#batches.forceFlush();
+  }
+
+  shutdown(): Promise<void> {
+    return this.#batches.shutdown();
+  }
+}
