@@ -25,6 +25,7 @@ import type { HttpHandler } from './http/listeners/http-handler.ts';
 import { Listeners, type Ports } from './http/listeners/listeners.ts';
 import { OpenStreams } from './http/open-streams.ts';
 import { indexRoute, metricsRoute, versionRoute } from './http/process-routes.ts';
+import { profileRoutes } from './http/profile-routes.ts';
 import type { Route } from './http/route.ts';
 import { iamGroupVersion, iamRoutes } from './iam/index.ts';
 import {
@@ -125,6 +126,7 @@ function gatewayRoutes(parts: Parts): readonly Route[] {
   const routes = [
     ...health.routes,
     metricsRoute,
+    ...profileRoutes(),
     ...oauthRoutes({ ...parts, authenticator: parts.gatewayAuthentication }),
     versionRoute('/kapis/version', version),
     ...kapisRoutes({

@@ -1,5 +1,6 @@
 import { loggingGroup, tenantGroup } from '../../config/names.ts';
 import { badRequest, pathNotFound } from '../../runtime/errors.ts';
+import { profilesPath } from '../profile-routes.ts';
 import type { RequestInfo } from '../route.ts';
 import { maxParameters } from '../../runtime/redaction.ts';
 import type { RequestFilter } from '../exchange.ts';
@@ -40,7 +41,7 @@ export function requestInfo(method: string, path: string, query: URLSearchParams
   const grouped = prefix === 'apis' || prefix === 'kapis';
   const rest = segments.slice(grouped ? 3 : 2);
   if ((!grouped && prefix !== 'api') || rest.length === 0)
-    return { ...nothing, path, verb: method.toLowerCase(), prefix };
+    return { ...nothing, path, verb: method.toLowerCase(), prefix, isLongRunning: path.startsWith(profilesPath) };
   const isLegacyWatch = rest[0] === 'watch' && rest.length > 1;
   const parts = isLegacyWatch ? rest.slice(1) : rest;
   const inNamespace = parts[0] === 'namespaces' && parts.length > 2 && !namespaceSubresources.has(parts[2] ?? '');

@@ -189,6 +189,8 @@ async function readServer(session: Session): Promise<void> {
   }
   for (const path of [
     '/metrics',
+    '/debug/profiles/cpu?seconds=1',
+    '/debug/profiles/heap?seconds=1',
     '/kapis/version',
     '/kapis',
     '/swagger/custom-resources.json',
@@ -371,18 +373,28 @@ function bodyOf(type: string, text: string): unknown {
 
 const maxLines = 8;
 
+const callFrame = { functionName: '(root)', scriptId: '0', url: '', lineNumber: -1, columnNumber: -1 };
+const cpuProfile = { nodes: [{ id: 1, callFrame, hitCount: 0 }], startTime: 0, endTime: 1_000_000 };
+const heapProfile = { head: { callFrame, selfSize: 0, id: 1, children: [] } };
+
+/** Returns a profile of the same kind without samples. */
+const emptyProfile = (body: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> =>
+  'head' in body ? { ...heapProfile, samples: [] } : { ...cpuProfile, samples: [], timeDeltas: [] };
+
 // Only the heads of the descriptions are recorded.
 const abridged = (body: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> =>
-  'paths' in body
-    ? {
-        ...body,
-        ...Object.fromEntries(
-          ['paths', 'components', 'definitions', 'responses', 'tags'].flatMap((key) =>
-            key in body ? [[key, key === 'tags' ? [] : {}]] : [],
+  'samples' in body
+    ? emptyProfile(body)
+    : 'paths' in body
+      ? {
+          ...body,
+          ...Object.fromEntries(
+            ['paths', 'components', 'definitions', 'responses', 'tags'].flatMap((key) =>
+              key in body ? [[key, key === 'tags' ? [] : {}]] : [],
+            ),
           ),
-        ),
-      }
-    : body;
+        }
+      : body;
 
 /** Values that differ between runs, and their replacements. */
 const volatile: readonly (readonly [RegExp, string])[] = [
