@@ -146,11 +146,7 @@ async function describedRows(): Promise<Row[]> {
 /** Returns watches and the subresources that the server treats as streams, as plain responses and as upgrades. */
 function proxiedRows(): Row[] {
   const pod = '/api/v1/namespaces/shop/pods/p';
-  const paths = [
-    '/api/v1/pods?watch=true',
-    '/api/v1/watch/pods',
-    ...[...podStreams].map((name) => `${pod}/${name}`),
-  ];
+  const paths = ['/api/v1/pods?watch=true', '/api/v1/watch/pods', ...[...podStreams].map((name) => `${pod}/${name}`)];
   return paths.flatMap((path) =>
     [{}, handshake as Record<string, string>].flatMap((transport) =>
       [false, true].map((impersonates) => ({
