@@ -194,17 +194,17 @@ function drain(server: Server | Http2SecureServer): void {
 }
 
 /**
- * Stops accepting connections. Closes connections without a request after `idle` milliseconds, and repeatedly from then
- * on. Returns when all connections are closed.
+ * Stops accepting connections. Calls `closeUnused`, which closes connections without a request, after `idle`
+ * milliseconds, and repeatedly from then on. Returns when all connections are closed.
  */
-async function closeIdle(server: Server | Http2SecureServer, idle: number): Promise<void> {
+async function closed(server: Server | Http2SecureServer, idle: number, closeUnused: () => void): Promise<void> {
   // The servers' own `close` would close idle connections at once.
-  const closed = new Promise<void>((resolve) => net.Server.prototype.close.call(server, () => resolve()));
+  const over = new Promise<void>((resolve) => net.Server.prototype.close.call(server, () => resolve()));
   let interval: NodeJS.Timeout | undefined;
   const start = setTimeout(() => {
-    interval = setInterval(() => (server as Server).closeIdleConnections(), idleInterval);
+    interval = setInterval(closeUnused, idleInterval);
   }, idle);
-  await closed;
+  await over;
   clearTimeout(start);
   clearInterval(interval);
   // Ends Node's checks for slow requests.
@@ -257,7 +257,7 @@ export async function listenHTTP(handle: HttpHandler, address: Address): Promise
       const timer = setTimeout(() => {
         for (const socket of sockets.open) cutConnection(responseOn(socket)?.req.httpVersion ?? '', socket);
       }, grace);
-      await closeIdle(server, idle);
+      await closed(server, idle, () => server.closeIdleConnections());
       clearTimeout(timer);
     },
   };
@@ -322,7 +322,6 @@ export async function listenTLS(
     drain: () => drain(server),
     close: async ({ grace, idle }) => {
       closeSessions();
-      const late = setTimeout(closeSessions, idle);
       const cut = setTimeout(() => {
         // Resets each stream: `session.destroy` sends only the first reset, and clients would treat the other streams
         // as complete (http/response/cut-off.ts). The session ends with its last stream, after the resets were sent.
@@ -332,8 +331,10 @@ export async function listenTLS(
       const end = setTimeout(() => {
         for (const socket of sockets.open) socket.destroy();
       }, grace + resetTime);
-      await closeIdle(server, idle);
-      clearTimeout(late);
+      await closed(server, idle, () => {
+        closeSessions();
+        (server as unknown as Server).closeIdleConnections();
+      });
       clearTimeout(cut);
       clearTimeout(end);
     },

@@ -28,22 +28,25 @@ export async function under(loads: readonly Load[], work: () => Promise<unknown>
   const end = new AbortController();
   const outcomes = loads.map(({ label }): Outcome => ({ label, milliseconds: [], failures: [] }));
   const running = loads.map((load, index) => repeat(load, outcomes[index] as Outcome, end.signal));
+  let problem = '';
   try {
     await sleep(500);
     await work();
     await sleep(1000);
     while (outcomes.some(({ milliseconds, failures }) => milliseconds.length + failures.length < minActions))
       await sleep(100);
-  } finally {
-    end.abort();
+  } catch (error) {
+    // Failed actions may explain why the work failed.
+    problem = error instanceof Error ? error.message : String(error);
   }
+  end.abort();
   await Promise.all(running);
   const problems = outcomes.flatMap(({ label, milliseconds, failures }) =>
     failures.length === 0
       ? []
       : `${failures.length} of ${milliseconds.length + failures.length} ${label} failed: ${[...new Set(failures)].join('; ')}`,
   );
-  strictEqual(problems.join('\n'), '');
+  strictEqual([problem, ...problems].filter((one) => one !== '').join('\n'), '');
   return outcomes
     .map(
       ({ label, milliseconds }) =>

@@ -27,7 +27,7 @@ export interface ConnectionUse {
   readonly keepAlive: boolean;
   /**
    * Milliseconds during which a request whose connection breaks or cannot be opened is sent again. By default, only a
-   * request whose reused connection the server had closed is sent again, once, as browsers and Go's net/http do.
+   * GET whose reused connection the server had closed is sent again, once, as browsers and Go's net/http do.
    */
   readonly retry?: number;
 }
@@ -38,7 +38,7 @@ export async function serviceClient(cluster: Cluster, { keepAlive, retry = 0 }: 
   );
   const agent = new Agent({ keepAlive, maxSockets: keepAlive ? 1 : Infinity, ca: await authority(cluster) });
 
-  async function send(path: string, options: ServiceRequest): Promise<IncomingMessage> {
+  async function send(path: string, options: ServiceRequest, isRepeated = false): Promise<IncomingMessage> {
     const { method = 'GET', token, contentType, body, signal } = options;
     const sent = request({
       host: spec.clusterIP,
@@ -61,7 +61,8 @@ export async function serviceClient(cluster: Cluster, { keepAlive, retry = 0 }: 
       const [response] = (await once(sent, 'response')) as [IncomingMessage];
       return response;
     } catch (error) {
-      if (sent.reusedSocket && (error as NodeJS.ErrnoException).code === 'ECONNRESET') return send(path, options);
+      const isStale = sent.reusedSocket && (error as NodeJS.ErrnoException).code === 'ECONNRESET';
+      if (isStale && method === 'GET' && !isRepeated) return send(path, options, true);
       throw error;
     }
   }
