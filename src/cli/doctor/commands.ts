@@ -31,10 +31,18 @@ export class Commands {
     return this.#command('helm', '--kube-context', `-n ${this.#options.namespace} ${rest}`);
   }
 
-  /** Returns the command that applies the objects of the release again. */
+  /**
+   * Returns the command that applies the objects of the release again. The annotations are those by which Helm
+   * recognizes its objects, and are not part of the manifest. With Helm's field manager, the next upgrade has no
+   * conflict.
+   */
   restore(release: string): string {
-    // The field manager of Helm, so that the next upgrade has no conflict.
-    return `${this.helm(`get manifest ${release}`)} | ${this.kubectl('apply --server-side --force-conflicts --field-manager=helm -f -')}`;
+    const owner = `meta.helm.sh/release-name=${release} meta.helm.sh/release-namespace=${this.#options.namespace}`;
+    return [
+      this.helm(`get manifest ${release}`),
+      `kubectl annotate --local --overwrite -o yaml -f - ${owner}`,
+      this.kubectl('apply --server-side --force-conflicts --field-manager=helm -f -'),
+    ].join(' | ');
   }
 
   #command(program: string, contextFlag: string, rest: string): string {
