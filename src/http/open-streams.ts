@@ -1,5 +1,5 @@
 import type { Authenticator } from '../auth/authenticators/index.ts';
-import { StatusError } from '../runtime/errors.ts';
+import { serviceUnavailable, StatusError } from '../runtime/errors.ts';
 import { Slice } from '../runtime/slice.ts';
 import type { Exchange, RequestFilter } from './exchange.ts';
 import { podStreams } from './filters/request-info.ts';
@@ -22,11 +22,14 @@ export class OpenStreams {
   readonly #open = new Map<Exchange, OpenStream>();
   readonly #wheel = new Wheel<Exchange>((exchange) => this.#recheck(exchange));
   readonly #bySession = new Map<string, Set<Exchange>>();
+  #hasEnded = false;
 
   /** Returns the filter that follows authentication by the same authenticator. */
   filter(authenticate: Authenticator): RequestFilter {
     return (exchange) => {
       if (!exchange.info.isLongRunning) return;
+      // A connection may send one more request after the listeners have closed.
+      if (this.#hasEnded) throw serviceUnavailable('the server is shutting down');
       // The session of a credential never changes.
       const sid = exchange.user?.sessionID;
       const open = { authenticate, at: this.#wheel.put(exchange, nextRecheck(exchange)) };
@@ -63,10 +66,12 @@ export class OpenStreams {
   }
 
   /**
-   * Ends the streams evenly spread over `spread` milliseconds, so that their clients do not reconnect at the same time.
-   * Streams of pods, such as exec, continue until their connection is closed: clients cannot resume them elsewhere.
+   * Accepts no further streams, and ends the open ones evenly spread over `spread` milliseconds, so that their clients do
+   * not reconnect at the same time. Streams of pods, such as exec, continue until their connection is closed: clients
+   * cannot resume them elsewhere.
    */
   endAll(spread: number): void {
+    this.#hasEnded = true;
     const all = [...this.#open.keys()].filter(({ info }) => !podStreams.has(info.subresource));
     for (const [index, exchange] of all.entries())
       setTimeout(() => exchange.abort(), (index * spread) / Math.max(1, all.length)).unref();

@@ -158,6 +158,20 @@ test('revoking a session ends only the watches of that session', async () => {
   await rest.response;
 });
 
+test('a watch that starts after all streams were ended gets 503', async () => {
+  openStreams.endAll(0);
+  authenticate = () => member('readers');
+  const authorizer = { authorize: async () => ({ allowed: true, reason: '' }) };
+  const { app } = face({
+    routes: kapisRoutes({ authorizer, resources: [resource], ...emptyCluster }),
+    authenticator: async () => authenticate(),
+    authorizer,
+    openStreams,
+  });
+  const response = await sendRequest(app, `${paths[0]}?watch=true&resourceVersion=10`);
+  expect(response.json()).toMatchObject({ code: 503, details: { retryAfterSeconds: 1 } });
+});
+
 describe('all open watches', () => {
   test.each([0, 5])('all open watches end within %i ms when the server drains', async (spread) => {
     const { response } = await open(paths[0] as string);
