@@ -130,6 +130,7 @@ release-check: ## build the release again in a clone of the commit, and compare 
 # The signature is one that `cosign verify-blob` accepts. Signing is apart from the build, in which npm packages run.
 .PHONY: sign
 sign: ## sign the checksums of a release (KEY=FILE, a private key in PEM)
+	@cd dist/release && sha256sum --check --strict --quiet SHA256SUMS
 	@openssl dgst -sha256 -sign $(KEY) -out dist/SHA256SUMS.der dist/release/SHA256SUMS
 	@openssl base64 -A -in dist/SHA256SUMS.der -out dist/release/SHA256SUMS.sig
 
@@ -139,7 +140,8 @@ publish: CHARTS ?= $(dir $(IMAGE))charts
 publish: ## push the image and the chart of a release, and create the release on GitHub (VERSION IMAGE)
 	skopeo copy --all --preserve-digests oci-archive:dist/release/platform-apiserver-image-$(VERSION).tar docker://$(IMAGE):$(VERSION)
 	helm push dist/release/platform-apiserver-$(VERSION).tgz oci://$(CHARTS)
-	gh release create v$(VERSION) --verify-tag --notes-file dist/release/release-notes.md dist/release/*
+	gh release create v$(VERSION) --verify-tag $(if $(findstring -,$(VERSION)),--prerelease) \
+	  --notes-file dist/release/release-notes.md dist/release/*
 
 .PHONY: update-base
 update-base: $(installed) ## pin the current versions of the packages of Debian in the image
