@@ -2,11 +2,11 @@
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { mkdir, readFile, rename } from 'node:fs/promises';
-import { homedir } from 'node:os';
 import { basename, join } from 'node:path';
 import { execute, output } from './exec.ts';
 import { withLock } from './lock.ts';
 import { progress } from './progress.ts';
+import { userCache } from './user-cache.ts';
 
 const buildFlags = ['-trimpath', '-gcflags=all=-dwarf=false', '-ldflags', '-s -w'];
 
@@ -22,7 +22,7 @@ export async function goProgram(modules: string, source: string, tags: readonly 
   const flags = [...buildFlags, ...(tags.length === 0 ? [] : ['-tags', tags.join(',')])];
   const hash = createHash('sha256').update(go).update(flags.join(' '));
   for (const file of ['go.mod', 'go.sum']) hash.update(await readFile(join(modules, file)));
-  const cache = join(process.env['XDG_CACHE_HOME'] || join(homedir(), '.cache'), 'platform-apiserver', 'go-programs');
+  const cache = join(userCache, 'go-programs');
   const path = join(cache, `${name}-${hash.digest('hex').slice(0, 16)}`);
   await withLock(path, async () => {
     if (existsSync(path)) return;
