@@ -1,6 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { cliManifest } from '../../../hack/release/cli.ts';
 import { components, type Component } from '../../../hack/release/components.ts';
 import { readPins } from '../../../hack/release/debian.ts';
 import { imageConfig } from '../../../hack/release/image-config.ts';
@@ -83,6 +84,24 @@ test('the provenance names the commit, the builder, and the hash of each file an
         ],
       },
       runDetails: { builder: { id: 'https://example.com/builder' } },
+    },
+  });
+});
+
+test('the package of the command line tool contains only the fields that npm install needs', () => {
+  const manifest = json('package.json') as unknown as Parameters<typeof cliManifest>[0];
+  const { name, version, description, license, type, engines, bin } = manifest;
+  expect(cliManifest(manifest)).toEqual({
+    name,
+    version,
+    description,
+    license,
+    type,
+    engines,
+    bin,
+    dependencies: {
+      '@node-rs/argon2': manifest.dependencies['@node-rs/argon2'],
+      bcrypt: manifest.dependencies['bcrypt'],
     },
   });
 });
