@@ -8,7 +8,8 @@ export function provenance(
   components: readonly Component[],
   subjects: ReadonlyMap<string, string>,
 ): object {
-  const sourceUri = source === undefined ? {} : { uri: `git+${source}@refs/tags/v${version}` };
+  // Without a tag, since a build does not need one. The commit identifies the source.
+  const sourceUri = source === undefined ? {} : { uri: `git+${source}` };
   return {
     _type: 'https://in-toto.io/Statement/v1',
     subject: [...subjects].map(([name, sha256]) => ({ name, digest: { sha256 } })),

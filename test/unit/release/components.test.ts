@@ -88,6 +88,18 @@ test('the provenance names the commit, the builder, and the hash of each file an
   });
 });
 
+test('the provenance names the repository without a tag, which may not exist or may be another commit', () => {
+  const source = 'https://git.example.com/platform';
+  expect(provenance({ ...release, source }, [], new Map())).toMatchObject({
+    predicate: {
+      buildDefinition: {
+        externalParameters: { source },
+        resolvedDependencies: [{ name: 'source', uri: `git+${source}`, digest: { gitCommit: 'c0ffee' } }],
+      },
+    },
+  });
+});
+
 test('the package of the command line tool contains only the fields that npm install needs', () => {
   const manifest = json('package.json') as unknown as Parameters<typeof cliManifest>[0];
   const { name, version, description, license, type, engines, bin } = manifest;
