@@ -1,9 +1,9 @@
 /** The dashboard that a person on call reads from top to bottom. */
+import { percent, thresholds } from '../../src/runtime/thresholds.ts';
 import { chart, dashboard, stat, type Row } from './dashboard.ts';
 import { own, percentiles, quantile, rate, series, sumBy } from './queries.ts';
 
-/** Fractions of failed requests and slow reads that the objectives allow, as in charts/platform-apiserver/monitoring/rules.yaml. */
-const objectives = { errors: 0.005, slowReads: 0.01 };
+const { errors, slowReads, cacheAge, cacheSize, eventLoopLag, certificateExpiry } = thresholds;
 
 const reads = ['verb=~"get|list"', 'resource!="logs"'];
 const changes = ['verb=~"create|update|patch|delete|deletecollection|post|put"'];
@@ -32,11 +32,11 @@ const status: Row = {
     stat(
       {
         title: 'Failed requests',
-        description: 'Fraction of the requests of the last five minutes with a 5xx status. The objective allows 0.5 %.',
+        description: `Fraction of the requests of the last five minutes with a 5xx status. The objective allows ${percent(errors)}.`,
         unit: 'percentunit',
       },
       `max(${recorded('request_errors:ratio_rate5m')})`,
-      ['green', [objectives.errors, 'orange'], [6 * objectives.errors, 'red']],
+      ['green', [errors, 'orange'], [6 * errors, 'red']],
     ),
     stat(
       {
@@ -44,7 +44,7 @@ const status: Row = {
         description: 'Fraction of the failed requests that the objective allows in 30 days and that are left.',
         unit: 'percentunit',
       },
-      budgetLeft('request_errors:rate5m', 'requests:rate5m', objectives.errors),
+      budgetLeft('request_errors:rate5m', 'requests:rate5m', errors),
       ['red', [0, 'orange'], [0.25, 'green']],
     ),
     stat(
@@ -53,7 +53,7 @@ const status: Row = {
         description: 'Fraction of the slow reads that the objective allows in 30 days and that are left.',
         unit: 'percentunit',
       },
-      budgetLeft('slow_reads:rate5m', 'reads:rate5m', objectives.slowReads),
+      budgetLeft('slow_reads:rate5m', 'reads:rate5m', slowReads),
       ['red', [0, 'orange'], [0.25, 'green']],
     ),
     stat(
@@ -63,7 +63,7 @@ const status: Row = {
         unit: 's',
       },
       `min(${own('serving_certificate_expiry_timestamp_seconds')}) - time()`,
-      ['red', [2 * 86_400, 'orange'], [14 * 86_400, 'green']],
+      ['red', [certificateExpiry.critical, 'orange'], [certificateExpiry.warning, 'green']],
     ),
   ],
 };
@@ -123,12 +123,11 @@ const latency: Row = {
     chart(
       {
         title: 'Slow reads',
-        description:
-          'Fraction of the get and list requests that take longer than one second. The objective allows 1 %.',
+        description: `Fraction of the get and list requests that take longer than one second. The objective allows ${percent(slowReads)}.`,
         unit: 'percentunit',
       },
       { 'slow reads': `max(${recorded('slow_reads:ratio_rate5m')})` },
-      { limit: objectives.slowReads },
+      { limit: slowReads },
     ),
     chart(
       {
@@ -272,12 +271,11 @@ const cache: Row = {
     chart(
       {
         title: 'Age of the cache',
-        description:
-          'Longest time since the watch of a cached resource last received data. More than two minutes means that the cache is stale.',
+        description: `Longest time since the watch of a cached resource last received data. Above ${cacheAge} s, the cache is stale.`,
         unit: 's',
       },
       { '{{pod}}': `max by (pod) (${own('store_age_seconds')})` },
-      { limit: 120 },
+      { limit: cacheAge },
     ),
     chart(
       {
@@ -295,7 +293,7 @@ const cache: Row = {
         unit: 'percentunit',
       },
       { '{{pod}}': `${sumBy('pod', own('store_bytes'))} / ${sumBy('pod', own('store_limit_bytes'))}` },
-      { limit: 0.9 },
+      { limit: cacheSize },
     ),
   ],
 };
@@ -360,11 +358,11 @@ const saturation: Row = {
     chart(
       {
         title: 'Event-loop lag',
-        description: '99th percentile of the time that requests wait for the event loop. Above 0.1 s, add replicas.',
+        description: `99th percentile of the time that requests wait for the event loop. Above ${eventLoopLag} s, add replicas.`,
         unit: 's',
       },
       { '{{pod}}': `max by (pod) (${series('nodejs_eventloop_lag_p99_seconds')})` },
-      { limit: 0.1 },
+      { limit: eventLoopLag },
     ),
     chart(
       {

@@ -3,6 +3,7 @@ import { expect, test } from '@jest/globals';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse } from 'yaml';
+import { percent, thresholds } from '../../../src/runtime/thresholds.ts';
 import { queryProblems } from '../../labs/monitoring/metrics.ts';
 import { alerts, root, rules, rulesTestFile } from '../../labs/monitoring/sources.ts';
 
@@ -41,6 +42,41 @@ test.each(rules.map(({ alert, record = alert, expr }) => [String(record), expr])
     expect(queryProblems(expr)).toEqual([]);
   },
 );
+
+const { errors, slowReads, cacheAge, cacheSize, eventLoopLag, certificateExpiry } = thresholds;
+
+test.each([
+  ['ErrorBudgetBurn', 'critical', [14.4 * errors, 14.4 * errors, 6 * errors, 6 * errors]],
+  ['ErrorBudgetBurn', 'warning', [errors, errors]],
+  ['LatencyBudgetBurn', 'critical', [14.4 * slowReads, 14.4 * slowReads, 6 * slowReads, 6 * slowReads]],
+  ['LatencyBudgetBurn', 'warning', [slowReads, slowReads]],
+  ['CacheStale', 'critical', [cacheAge]],
+  ['CacheNearLimit', 'warning', [cacheSize]],
+  ['EventLoopLag', 'warning', [eventLoopLag]],
+  ['CertificateExpiry', 'warning', [certificateExpiry.warning]],
+  ['CertificateExpiry', 'critical', [certificateExpiry.critical]],
+])(
+  'the alert PlatformApiserver%s (%s) has the thresholds of the dashboards and the doctor',
+  (name, severity, values) => {
+    const found = alerts.find(
+      ({ alert, labels }) => alert === `PlatformApiserver${name}` && labels.severity === severity,
+    );
+    const products = [...(found?.expr ?? '').matchAll(/ [<>] ([\d. *]+)$/gm)].map(([, product = '']) =>
+      product.split(' * '),
+    );
+    expect(products.map((factors) => factors.reduce((result, factor) => result * Number(factor), 1))).toEqual(values);
+  },
+);
+
+test.each([
+  ['ErrorBudgetBurn', errors],
+  ['LatencyBudgetBurn', slowReads],
+])('the descriptions of the alert PlatformApiserver%s state what the objective allows', (name, fraction) => {
+  const descriptions = alerts
+    .filter(({ alert }) => alert === `PlatformApiserver${name}`)
+    .map(({ annotations }) => annotations.description);
+  expect(descriptions.map((text) => /[\d.]+ %/.exec(text)?.[0])).toEqual(descriptions.map(() => percent(fraction)));
+});
 
 test.each(titled)('the alert %s states its severity, and in sentences what happens', (_, { labels, annotations }) => {
   expect(['critical', 'warning']).toContain(labels.severity);

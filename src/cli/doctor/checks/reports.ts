@@ -4,6 +4,7 @@ import { apiServices } from '../../../config/names.ts';
 import { deploymentName, type Context } from '../context.ts';
 import { getFrom, type Endpoint } from '../endpoint.ts';
 import { mebibytes } from '../../../cluster/catalogue/memory-limit.ts';
+import { thresholds } from '../../../runtime/thresholds.ts';
 import { endpoints } from './workload.ts';
 import { certificate, registrations } from './trust.ts';
 
@@ -40,11 +41,6 @@ export const cache: Check = {
   },
 };
 
-/** Share of cache.maxBytes above which a further resource may not fit. */
-const nearlyFull = 0.9;
-/** Seconds without data after which a watch is considered broken. */
-const maxAge = 120;
-
 /** Reads the size and the age of the cache from the metrics. `raise`: command that raises cache.maxBytes. */
 export function cacheFindings(text: string, where: string, raise: string): Finding[] {
   const values = (name: string): { readonly resource: string; readonly value: number }[] =>
@@ -54,9 +50,9 @@ export function cacheFindings(text: string, where: string, raise: string): Findi
   const held = values('store_bytes').reduce((sum, { value }) => sum + value, 0);
   const limit = values('store_limit_bytes')[0]?.value ?? Infinity;
   const size = `${mebibytes(held)} of ${mebibytes(limit)} (cache.maxBytes)`;
-  const old = values('store_age_seconds').filter(({ value }) => value > maxAge);
+  const old = values('store_age_seconds').filter(({ value }) => value > thresholds.cacheAge);
   return [
-    held > nearlyFull * limit
+    held > thresholds.cacheSize * limit
       ? warning(`${where}: the cache is nearly full: ${size}; requests for further resources get 503`, raise)
       : ok(`${where} caches ${size}`),
     ...old.map(({ resource, value }) =>
