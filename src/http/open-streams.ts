@@ -15,8 +15,8 @@ interface OpenStream {
 }
 
 /**
- * The open watches and streams. A stream ends when the identity that opened it is revoked or loses its rights, and when
- * the server drains.
+ * The open watches and streams. A stream ends when the identity that opened it is revoked or loses its rights. When the
+ * server drains, all streams end except those of pods, which end with their connection.
  */
 export class OpenStreams {
   readonly #open = new Map<Exchange, OpenStream>();
