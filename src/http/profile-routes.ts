@@ -1,13 +1,11 @@
 import { Profiler, profileKinds } from '../runtime/profiler.ts';
 import { authorizedByPath } from './access.ts';
 import { defineRoute } from './define-route.ts';
+import { profilesPath } from './filters/request-info.ts';
 import { integerParameter, queryParameters } from './request/parameters.ts';
 import { write } from './response/write.ts';
 import { json, type Route } from './route.ts';
 import { anyObject, described } from './schema.ts';
-
-/** Prefix of the paths of profiles, whose requests are long-running, as those of `/debug/pprof/` in kube-apiserver. */
-export const profilesPath = '/debug/profiles/';
 
 const maxSeconds = 60;
 const query = queryParameters({

@@ -1,6 +1,5 @@
 import { loggingGroup, tenantGroup } from '../../config/names.ts';
 import { badRequest, pathNotFound } from '../../runtime/errors.ts';
-import { profilesPath } from '../profile-routes.ts';
 import type { RequestInfo } from '../route.ts';
 import { maxParameters } from '../../runtime/redaction.ts';
 import type { RequestFilter } from '../exchange.ts';
@@ -82,6 +81,9 @@ export function parseQueryAsGo(search: string): URLSearchParams {
 
 /** Subresources in BasicLongRunningRequestCheck of kube-apiserver. */
 export const podStreams = new Set(['attach', 'exec', 'proxy', 'log', 'portforward']);
+
+/** Prefix of the paths of profiles, whose requests are long-running, as those of `/debug/pprof/` in kube-apiserver. */
+export const profilesPath = '/debug/profiles/';
 
 const isLogs = (group: string, resource: string, name: string): boolean =>
   resource === 'logs' && name === '' && (group === loggingGroup || group === tenantGroup);
