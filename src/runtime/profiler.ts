@@ -31,33 +31,42 @@ export const profileKinds = {
 
 /** Records one profile at a time, because profiles slow the process down. */
 export class Profiler {
-  /** Time at which the current profile ends, by `performance.now()`. */
-  #end = -Infinity;
+  #isRecording = false;
+  /** Time at which the latest profile ends, by `performance.now()`. */
+  #end = 0;
 
   /**
    * Records a profile for this time. Throws StatusError 429 while another profile is recorded, or the reason of the
    * signal.
    */
-  async record({ start, stop }: ProfileKind, milliseconds: number, signal: AbortSignal): Promise<object> {
-    const left = this.#end - performance.now();
-    if (this.#end !== -Infinity)
+  async record(kind: ProfileKind, milliseconds: number, signal: AbortSignal): Promise<object> {
+    const now = performance.now();
+    if (this.#isRecording)
       throw tooManyRequests(
         'another profile is being recorded; please try again later',
-        Math.max(1, Math.ceil(left / 1_000)),
+        Math.max(1, Math.ceil((this.#end - now) / 1_000)),
       );
-    this.#end = performance.now() + milliseconds;
-    const { Session: InspectorSession } = await import('node:inspector/promises');
-    const session = new InspectorSession();
-    session.connect();
+    this.#isRecording = true;
+    this.#end = now + milliseconds;
     try {
-      await start(session);
-      await sleep(systemClock, milliseconds, signal);
-      signal.throwIfAborted();
-      return (await stop(session)).profile;
+      return await record(kind, milliseconds, signal);
     } finally {
-      // Also ends a profile that was not stopped.
-      session.disconnect();
-      this.#end = -Infinity;
+      this.#isRecording = false;
     }
+  }
+}
+
+async function record({ start, stop }: ProfileKind, milliseconds: number, signal: AbortSignal): Promise<object> {
+  const { Session: InspectorSession } = await import('node:inspector/promises');
+  const session = new InspectorSession();
+  try {
+    session.connect();
+    await start(session);
+    await sleep(systemClock, milliseconds, signal);
+    signal.throwIfAborted();
+    return (await stop(session)).profile;
+  } finally {
+    // Also ends a profile that was not stopped.
+    session.disconnect();
   }
 }
