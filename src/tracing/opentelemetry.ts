@@ -270,6 +270,8 @@ class BoundedProcessor implements SpanProcessor {
   readonly #batches: BatchSpanProcessor;
   readonly #lost: TracerOptions['lost'];
   #waiting = 0;
+  /** True after the settings have changed, while requests that started before are still served. */
+  #isClosed = false;
 
   constructor({ url, ca, token, lost }: TracerOptions) {
     this.#lost = lost;
@@ -307,7 +309,8 @@ class BoundedProcessor implements SpanProcessor {
   onStart(): void {}
 
   onEnd(span: ReadableSpan): void {
-    if (this.#waiting >= maxWaiting) return this.#lost(1);
+    // The SDK drops the spans of a closed processor silently.
+    if (this.#isClosed || this.#waiting >= maxWaiting) return this.#lost(1);
     this.#waiting += 1;
     this.#batches.onEnd(span);
   }
@@ -317,6 +320,7 @@ class BoundedProcessor implements SpanProcessor {
   }
 
   shutdown(): Promise<void> {
+    this.#isClosed = true;
     return this.#batches.shutdown();
   }
 }

@@ -249,7 +249,7 @@ export const auditEventsDropped = counter({
 
 export const traceSpansDropped = counter({
   name: 'trace_spans_dropped_total',
-  help: 'Spans that were not exported, because the queue was full or the receiver did not accept them.',
+  help: 'Spans that were not exported, because the queue was full, the receiver did not accept them, or the settings changed before they ended.',
   labels: {},
 });
 

@@ -66,6 +66,15 @@ describe('a tracer', () => {
     await tracer.close();
   });
 
+  test('a tracer that is closed counts the spans of requests in progress as lost', async () => {
+    const tracer = open();
+    const span = tracer.startServer({});
+    span.startClient({ peer: 'log-store', operation: 'GET', url: new URL(endpoint), path: '/' });
+    await tracer.close();
+    span.end(() => request);
+    expect([receiver.spans.length, lost]).toEqual([0, 2]);
+  });
+
   test('a tracer records about the configured part of the requests, and gives every request a trace ID', async () => {
     const tracer = open(500_000);
     let described = 0;
