@@ -1,6 +1,7 @@
 /** Writes events as lines to standard output, or to a file that is rotated by size. */
 import { rename, open, rm, type FileHandle } from 'node:fs/promises';
 import { StandardOutput, type Logger } from '../runtime/logger.ts';
+import { withoutSpan } from '../runtime/tracing.ts';
 import type { Sink } from './sink.ts';
 
 export function standardOutputSink(): Sink {
@@ -60,7 +61,7 @@ export class FileSink implements Sink {
     if (this.#size + event.length > maxWaiting) return this.#options.dropped(1);
     this.#waiting.push(event);
     this.#size += event.length;
-    this.#writing ??= this.#drain();
+    this.#writing ??= withoutSpan(() => this.#drain());
   }
 
   /** Writes waiting events once more and drops them if that fails. */

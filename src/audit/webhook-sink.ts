@@ -5,6 +5,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from '../runtime/logger.ts';
 import { OutgoingClient, OutgoingError } from '../runtime/outgoing.ts';
+import { withoutSpan } from '../runtime/tracing.ts';
 import type { Sink } from './sink.ts';
 
 export interface WebhookSinkOptions {
@@ -70,7 +71,7 @@ export class WebhookSink implements Sink {
   #send(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    this.#sending ??= this.#sendAll();
+    this.#sending ??= withoutSpan(() => this.#sendAll());
   }
 
   async #sendAll(): Promise<void> {

@@ -3,6 +3,7 @@
  * sent one after the other, failed writes are retried, and the memory is bounded.
  */
 import { sleep, type Clock } from '../runtime/time.ts';
+import { withoutSpan } from '../runtime/tracing.ts';
 import { KubeError } from './client/kube-error.ts';
 import type { Logger } from '../runtime/logger.ts';
 
@@ -70,7 +71,7 @@ export class WriteBehind<T extends object | string | true> {
     if (this.#stopping.signal.aborted || this.#pass !== undefined) return;
     this.#cancel ??= this.#clock.after(delay, () => {
       this.#cancel = undefined;
-      this.#pass = this.#run();
+      this.#pass = withoutSpan(() => this.#run());
     });
   }
 

@@ -11,6 +11,7 @@ import type { Route } from '../http/route.ts';
 import { write } from '../http/response/write.ts';
 import type { KubeClient } from '../cluster/client/client.ts';
 import type { Logger } from '../runtime/logger.ts';
+import { withoutSpan } from '../runtime/tracing.ts';
 import { openapi3, swagger2 } from './openapi/group-documents.ts';
 import {
   kindSchemas,
@@ -80,7 +81,7 @@ class OpenapiDocuments {
   /** Returns existing documents at once, and refreshes them in the background. */
   async current(): Promise<Documents> {
     if (Date.now() >= this.#fetchAfter)
-      this.#fetching ??= this.#fetch().then((found) => {
+      this.#fetching ??= withoutSpan(() => this.#fetch()).then((found) => {
         this.#documents = found;
         this.#fetching = undefined;
         return found;

@@ -66,16 +66,20 @@ export interface Tracer {
 
 export const tracing: { tracer: Tracer | undefined } = { tracer: undefined };
 
-const spans = new AsyncLocalStorage<ServerSpan>();
+const spans = new AsyncLocalStorage<ServerSpan | undefined>();
 
 /** Runs `serve` and everything that it starts within the span. */
 export const runWithin = <A>(span: ServerSpan, serve: (argument: A) => unknown, argument: A): void =>
   void spans.run(span, serve, argument);
 
 /**
- * Returns the span of the current request. A task that outlives its request, such as a watch that fills a cache, has no
- * span from then on.
+ * Runs work for all requests without the span of the request that happens to start it. Timers, promises and sockets
+ * keep the span with which they are created: without this function, the requests and log lines of a shared timer, cache
+ * or queue would become part of one caller's trace, for as long as that caller's request lasts.
  */
+export const withoutSpan = <T>(work: () => T): T => spans.run(undefined, work);
+
+/** Returns the span of the current request, or undefined after the end of the request. */
 export function currentSpan(): ServerSpan | undefined {
   const span = spans.getStore();
   return span?.isOver === true ? undefined : span;

@@ -1,4 +1,5 @@
 import { Slice } from './slice.ts';
+import { withoutSpan } from './tracing.ts';
 
 /** Resolution in milliseconds. An entry is never called early, and at most about one step late. */
 const step = 100;
@@ -21,7 +22,7 @@ export class Wheel<T> {
   put(entry: T, time: number): number {
     if (this.#timer === undefined) {
       this.#done = Math.floor(performance.now() / step);
-      this.#timer = setInterval(() => void this.#turn(), step);
+      this.#timer = withoutSpan(() => setInterval(() => void this.#turn(), step));
     }
     const at = Math.max(Math.ceil(time / step), this.#done + 1);
     let slot = this.#slots.get(at);

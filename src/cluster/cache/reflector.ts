@@ -6,6 +6,7 @@
 import type { Logger } from '../../runtime/logger.ts';
 import { lists, watchEvents } from '../../runtime/metrics/definitions.ts';
 import { sleep, type Clock } from '../../runtime/time.ts';
+import { withoutSpan } from '../../runtime/tracing.ts';
 import { KubeError } from '../client/kube-error.ts';
 import { keyOf, type ChangeType, type KubeObject } from '../client/kube-object.ts';
 import { decodeWithoutManagedFields } from './json-scan.ts';
@@ -102,7 +103,7 @@ export class Reflector<T> {
   }
 
   start(): void {
-    void this.#run();
+    void withoutSpan(() => this.#run());
   }
 
   stop(): void {

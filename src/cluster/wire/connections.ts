@@ -9,6 +9,7 @@ import {
   type ReadOptions,
   type SentRequest,
 } from './connection.ts';
+import { withoutSpan } from '../../runtime/tracing.ts';
 import type { TLSOptions } from '../client/access.ts';
 
 /** Address and TLS options of kube-apiserver. */
@@ -136,10 +137,9 @@ export class Connections implements ConnectionOwner {
   }
 
   #add(): UpstreamConnection {
-    const connection = new UpstreamConnection(
-      (onread) => this.#open(onread),
-      this.#isSecure ? 'secureConnect' : 'connect',
-      this,
+    // The connection also serves later requests.
+    const connection = withoutSpan(
+      () => new UpstreamConnection((onread) => this.#open(onread), this.#isSecure ? 'secureConnect' : 'connect', this),
     );
     this.#all.add(connection);
     return connection;
