@@ -5,7 +5,7 @@
  */
 import type { Agent, Dispatcher } from 'undici';
 import { readBody, untilAborted } from './promises.ts';
-import { startClientSpan, type Peer } from './tracing.ts';
+import { inClientSpan, type Peer, type TraceHeaders } from './tracing.ts';
 
 interface OutgoingOptions {
   /** The only trusted CAs, in PEM. Default: the CAs of Node. */
@@ -71,17 +71,14 @@ export class OutgoingClient {
     const { signal } = request;
     signal.throwIfAborted();
     const { peer } = this.#options;
-    const span = peer && startClientSpan({ peer, operation: request.method, url, path: url.pathname });
-    const traced = span === undefined ? request : { ...request, headers: { ...request.headers, ...span.headers } };
-    try {
+    const send = (trace?: TraceHeaders): Promise<OutgoingResponse> => {
+      const headers = { ...request.headers, ...trace };
       // undici cannot abort a request that waits for a connection before the connection exists.
-      const response = await untilAborted(this.#sendOrRepeat(url, traced), signal);
-      span?.end(response.status);
-      return response;
-    } catch (error) {
-      span?.end(undefined, error);
-      throw error;
-    }
+      return untilAborted(this.#sendOrRepeat(url, { ...request, headers }), signal);
+    };
+    if (peer === undefined) return await send();
+    const sent = { peer, operation: request.method, url, path: url.pathname };
+    return await inClientSpan(sent, send, ({ status }) => status);
   }
 
   /** Closes all connections and aborts the requests on them. */

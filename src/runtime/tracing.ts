@@ -85,5 +85,36 @@ export function currentSpan(): ServerSpan | undefined {
   return span?.isOver === true ? undefined : span;
 }
 
-/** Starts a span below that of the current request; undefined if there is none. */
+/**
+ * Starts a span below that of the current request; undefined if there is none. Call it after waiting in this
+ * server's own queues, whose time is not that of the other server.
+ */
 export const startClientSpan = (request: SentRequest): ClientSpan | undefined => currentSpan()?.startClient(request);
+
+/**
+ * Sends a request within a span below that of the current request, if there is one. `send` receives the headers that
+ * continue the trace.
+ */
+export function inClientSpan<T>(
+  request: SentRequest,
+  send: (trace?: TraceHeaders) => Promise<T>,
+  statusOf: (response: T) => number | undefined = () => undefined,
+): Promise<T> {
+  const span = startClientSpan(request);
+  return span === undefined ? send() : sendWithin(span, send, statusOf);
+}
+
+async function sendWithin<T>(
+  span: ClientSpan,
+  send: (trace: TraceHeaders) => Promise<T>,
+  statusOf: (response: T) => number | undefined,
+): Promise<T> {
+  try {
+    const response = await send(span.headers);
+    span.end(statusOf(response));
+    return response;
+  } catch (error) {
+    span.end(undefined, error);
+    throw error;
+  }
+}

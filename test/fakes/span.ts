@@ -1,4 +1,4 @@
-import type { ClientSpan, SentRequest, ServerSpan } from '../../src/runtime/tracing.ts';
+import { runWithin, type ClientSpan, type SentRequest, type ServerSpan } from '../../src/runtime/tracing.ts';
 
 /** A span of a request that records the requests to other servers, and how their spans end. */
 export class FakeSpan implements ServerSpan {
@@ -19,3 +19,7 @@ export class FakeSpan implements ServerSpan {
     this.isOver = true;
   }
 }
+
+/** Calls a function within a span. */
+export const within = <T>(span: FakeSpan, call: () => Promise<T>): Promise<T> =>
+  new Promise((resolve, reject) => runWithin(span, () => call().then(resolve, reject), undefined));

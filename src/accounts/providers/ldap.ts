@@ -3,7 +3,7 @@
  * section 5.1.3).
  */
 import type { LDAPSettings, ProviderOf } from '../../config/identity-providers.ts';
-import { startClientSpan } from '../../runtime/tracing.ts';
+import { inClientSpan } from '../../runtime/tracing.ts';
 import { fill, isRefusal, openConnection, resultOf, type LDAPClient, type Entry } from './ldap-connection.ts';
 import type { Statement } from './person.ts';
 import { CredentialsRefused, type LookUp, type PasswordProvider, type ProviderParts } from './provider.ts';
@@ -56,17 +56,8 @@ export async function lookUp(service: Service, login: string): Promise<LookUp> {
 }
 
 /** Runs requests to the LDAP server within one span. */
-async function traced<T>(operation: string, { url }: LDAPSettings, requests: () => Promise<T>): Promise<T> {
-  const span = startClientSpan({ peer: 'identity-provider', operation, url: new URL(url) });
-  try {
-    const result = await requests();
-    span?.end(undefined);
-    return result;
-  } catch (error) {
-    span?.end(undefined, error);
-    throw error;
-  }
-}
+const traced = <T>(operation: string, { url }: LDAPSettings, requests: () => Promise<T>): Promise<T> =>
+  inClientSpan({ peer: 'identity-provider', operation, url: new URL(url) }, requests);
 
 function subjectOf(entry: Entry, { userSearch }: LDAPSettings): string {
   const { subject } = userSearch.attributes;

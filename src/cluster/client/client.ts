@@ -7,7 +7,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { StatusError } from '../../runtime/errors.ts';
 import { Slots } from '../../runtime/slots.ts';
 import { systemClock, type Clock } from '../../runtime/time.ts';
-import { startClientSpan, type TraceHeaders } from '../../runtime/tracing.ts';
+import { inClientSpan } from '../../runtime/tracing.ts';
 import { KubeError, unreachable } from './kube-error.ts';
 import { fileAccess, inClusterAccess, type ClusterAccess, type TLSOptions } from './access.ts';
 import { createUpstream, type Upstream } from './upstream.ts';
@@ -257,27 +257,30 @@ class ApiserverClient {
     const connections = isWatch(options) ? this.#watches : this.#lanes[lane];
     /** Frees the slot once the response has been read. */
     let freeSlot: (() => void) | undefined;
-    const span = startClientSpan({ peer: 'kube-apiserver', operation: method, url, path: `${prefix}${path}` });
     try {
       if (connections === this.#lanes.callers) freeSlot = await this.#callers.wait(source, signal);
-      const response = await send(connections, await this.#requestOf(path, options, encoded, span?.headers), signal);
-      span?.end(response.status);
+      const credential = await this.#credential.headers();
+      const response = await inClientSpan(
+        { peer: 'kube-apiserver', operation: method, url, path: `${prefix}${path}` },
+        // The credential is the last layer, so that no other header replaces it.
+        (trace) => send(connections, this.#requestOf(path, options, encoded, [trace ?? {}, credential]), signal),
+        ({ status }) => status,
+      );
       if (response.body instanceof Readable && !response.body.closed) response.body.once('close', () => freeSlot?.());
       else freeSlot?.();
       return response;
     } catch (cause) {
       freeSlot?.();
-      span?.end(undefined, cause);
       throw cause instanceof StatusError ? cause : unreachable(cause);
     }
   }
 
-  async #requestOf(
+  #requestOf(
     path: string,
     options: KubeRequest,
     body: Buffer | undefined,
-    trace: TraceHeaders = {},
-  ): Promise<UpstreamRequest> {
+    last: readonly Readonly<Record<string, string>>[],
+  ): UpstreamRequest {
     const { method = 'GET', timeout = 10_000, contentType = 'application/json' } = options;
     const { url, prefix } = this.#address;
     const query = new URLSearchParams();
@@ -288,9 +291,7 @@ class ApiserverClient {
       { accept: 'application/json', 'user-agent': 'platform-apiserver' },
       body === undefined ? {} : { 'content-type': contentType },
       options.headers ?? {},
-      trace,
-      // The credential is the last layer, so that no other header replaces it.
-      await this.#credential.headers(),
+      ...last,
     );
     const length = body?.length;
     const head = headOf({ method, target, host: url.host, headers, length, hasBody: body !== undefined });

@@ -6,7 +6,14 @@ import http, { type ClientRequest, type IncomingMessage } from 'node:http';
 import https from 'node:https';
 import type { Duplex } from 'node:stream';
 import { badGateway, StatusError, timeout } from '../../runtime/errors.ts';
-import { startClientSpan, traceHeaders, type ClientSpan } from '../../runtime/tracing.ts';
+import {
+  inClientSpan,
+  startClientSpan,
+  traceHeaders,
+  type ClientSpan,
+  type SentRequest,
+  type TraceHeaders,
+} from '../../runtime/tracing.ts';
 import { unreachable } from './kube-error.ts';
 import { impersonationHeaders, type UpstreamIdentity } from './impersonation.ts';
 import { type Address, Connections } from '../wire/connections.ts';
@@ -91,68 +98,83 @@ export function createUpstream({ address, credential }: UpstreamOptions): Upstre
   // of requests.
   const connections = new Connections(address, Infinity);
 
-  const startSpan = ({ method, target }: ForwardedRequest): ClientSpan | undefined =>
-    startClientSpan({ peer: 'kube-apiserver', operation: method, url, path: `${prefix}${target}` });
+  const describe = ({ method, target }: ForwardedRequest): SentRequest => ({
+    peer: 'kube-apiserver',
+    operation: method,
+    url,
+    path: `${prefix}${target}`,
+  });
 
-  async function headersOf({ headers, user }: ForwardedRequest, span: ClientSpan | undefined): Promise<string[]> {
+  /** Returns the value of the Authorization header of this server. */
+  async function authorize(): Promise<string | undefined> {
     const { Authorization: authorization } = await credential.headers().catch((cause: unknown) => {
       throw unreachable(cause).toStatusError();
     });
-    return withIdentity(span === undefined ? headers : withTrace(headers, span), authorization, identityOf(user));
+    return authorization;
+  }
+
+  function forward(
+    request: ForwardedRequest,
+    handler: ResponseHandler,
+    authorization: string | undefined,
+    trace?: TraceHeaders,
+  ): ResponseFlow {
+    const { method, target, body, length, isLongRunning } = request;
+    const headers = headersOf(request, authorization, trace);
+    const head = headOf({ method, target: `${prefix}${target}`, host, headers, length, hasBody: body !== undefined });
+    return connections.send({
+      method,
+      head,
+      body,
+      length,
+      timeout: isLongRunning ? 0 : shortRequestTimeout,
+      handler,
+    });
   }
 
   return {
     async send(request, handler) {
-      const { method, target, body, length, isLongRunning } = request;
-      const span = startSpan(request);
-      const headers = await headersOf(request, span);
-      const hasBody = body !== undefined;
-      const head = headOf({ method, target: `${prefix}${target}`, host, headers, length, hasBody });
-      return connections.send({
-        method,
-        head,
-        body,
-        length,
-        timeout: isLongRunning ? 0 : shortRequestTimeout,
-        handler: span === undefined ? handler : new TracedHandler(handler, span),
-      });
+      const authorization = await authorize();
+      const span = startClientSpan(describe(request));
+      if (span === undefined) return forward(request, handler, authorization);
+      try {
+        return forward(request, new TracedHandler(handler, span), authorization, span.headers);
+      } catch (error) {
+        span.end(undefined, error);
+        throw error;
+      }
     },
 
     async upgrade(request, requestedProtocol, signal) {
-      const span = startSpan(request);
-      const headers = await headersOf(request, span);
+      const authorization = await authorize();
       signal.throwIfAborted();
-      const client = (protocol === 'https:' ? https : http).request({
-        ...address.tls,
-        hostname,
-        port,
-        agent: false,
-        method: request.method,
-        path: `${prefix}${request.target}`,
-        // Without a Content-Length, Node ends the empty body of a POST with a chunk. kube-apiserver would read that
-        // chunk as data of the new protocol.
-        headers: [
-          'Host',
-          host,
-          ...headers,
-          'Content-Length',
-          '0',
-          'Connection',
-          'Upgrade',
-          'Upgrade',
-          requestedProtocol,
-        ],
-        maxHeaderSize,
-      });
-      client.end();
-      try {
-        const upgrade = await responseOf(client, signal);
-        span?.end(upgrade.response.statusCode);
-        return upgrade;
-      } catch (error) {
-        span?.end(undefined, error);
-        throw error;
-      }
+      const sendUpgrade = (trace?: TraceHeaders): Promise<UpgradeResponse> => {
+        const client = (protocol === 'https:' ? https : http).request({
+          ...address.tls,
+          hostname,
+          port,
+          agent: false,
+          method: request.method,
+          path: `${prefix}${request.target}`,
+          // Without a Content-Length, Node ends the empty body of a POST with a chunk. kube-apiserver would read that
+          // chunk as data of the new protocol.
+          headers: [
+            'Host',
+            host,
+            ...headersOf(request, authorization, trace),
+            'Content-Length',
+            '0',
+            'Connection',
+            'Upgrade',
+            'Upgrade',
+            requestedProtocol,
+          ],
+          maxHeaderSize,
+        });
+        client.end();
+        return responseOf(client, signal);
+      };
+      return await inClientSpan(describe(request), sendUpgrade, ({ response }) => response.statusCode);
     },
 
     get connections() {
@@ -164,6 +186,13 @@ export function createUpstream({ address, credential }: UpstreamOptions): Upstre
     close: () => connections.close(),
   };
 }
+
+/** Returns the headers of a forwarded request. `trace` replaces the trace context of the caller. */
+const headersOf = (
+  { headers, user }: ForwardedRequest,
+  authorization: string | undefined,
+  trace: TraceHeaders | undefined,
+): string[] => withIdentity(trace === undefined ? headers : withTrace(headers, trace), authorization, identityOf(user));
 
 /**
  * Appends the credential and the impersonation headers. Throws unless the request impersonates exactly the given user.
@@ -183,13 +212,13 @@ function withIdentity(
 }
 
 /** Replaces the trace context of the caller. */
-function withTrace(headers: readonly string[], span: ClientSpan): string[] {
+function withTrace(headers: readonly string[], trace: TraceHeaders): string[] {
   const all: string[] = [];
   for (let at = 0; at < headers.length; at += 2) {
     const name = headers[at] ?? '';
     if (!traceHeaders.has(name.toLowerCase())) all.push(name, headers[at + 1] ?? '');
   }
-  return [...all, ...Object.entries(span.headers).flat()];
+  return [...all, ...Object.entries(trace).flat()];
 }
 
 /** Ends a span when the head of the response arrives. */

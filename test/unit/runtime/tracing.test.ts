@@ -7,9 +7,9 @@ import { WriteBehind } from '../../../src/cluster/write-behind.ts';
 import { openapiRoutes } from '../../../src/docs/aggregated.ts';
 import { createLogger, type Logger } from '../../../src/runtime/logger.ts';
 import { systemClock } from '../../../src/runtime/time.ts';
-import { currentSpan, runWithin } from '../../../src/runtime/tracing.ts';
+import { currentSpan, inClientSpan, runWithin } from '../../../src/runtime/tracing.ts';
 import { Wheel } from '../../../src/runtime/wheel.ts';
-import { FakeSpan } from '../../fakes/span.ts';
+import { FakeSpan, within } from '../../fakes/span.ts';
 import { get } from '../../labs/resources.ts';
 
 const log = createLogger({ silent: true });
@@ -93,4 +93,35 @@ test.each<[string, (work: () => void) => void]>([
   const span = new FakeSpan();
   const current = await new Promise((resolve) => runWithin(span, start, () => resolve(currentSpan())));
   expect(current).toBeUndefined();
+});
+
+const sent = { peer: 'log-store', operation: 'GET', url: new URL(unreachable), path: '/' } as const;
+
+test('the span of a request to another server ends with the status of the response', async () => {
+  const span = new FakeSpan();
+  const response = await within(span, () =>
+    inClientSpan(
+      sent,
+      async (trace) => ({ status: 204, trace }),
+      ({ status }) => status,
+    ),
+  );
+  expect(Object.keys(response.trace ?? {})).toEqual(['traceparent']);
+  expect([span.started, span.ended]).toEqual([[sent], [[204]]]);
+});
+
+test('the span of a request to another server that fails ends with the error', async () => {
+  const span = new FakeSpan();
+  const error = new Error('refused');
+  await expect(within(span, () => inClientSpan(sent, () => Promise.reject(error)))).rejects.toBe(error);
+  expect(span.ended).toEqual([[undefined, error]]);
+});
+
+const traceOf = (): Promise<unknown> => inClientSpan(sent, async (trace) => trace);
+
+test.each([
+  ['a task without a request', undefined],
+  ['a task whose request is over', Object.assign(new FakeSpan(), { isOver: true })],
+])('%s sends requests without a span', async (_, span) => {
+  expect(await (span === undefined ? traceOf() : within(span, traceOf))).toBeUndefined();
 });

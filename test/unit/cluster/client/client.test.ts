@@ -15,6 +15,7 @@ import { createKubeClient, type Cluster, type KubeClient } from '../../../../src
 import { asUser } from '../../../../src/cluster/client/impersonation.ts';
 import type { Clock } from '../../../../src/runtime/time.ts';
 import { craftJWT } from '../../../fakes/jwt.ts';
+import { FakeSpan, within } from '../../../fakes/span.ts';
 import { FakeKubeApiserver } from '../../../fakes/upstream.ts';
 import { FakeClock } from '../../../labs/cluster-fakes.ts';
 
@@ -144,6 +145,28 @@ test('a request that is aborted while it waits for a slot fails with the same Ku
     gone.abort(new Error('gone'));
     for (const one of await Promise.allSettled(all))
       expect(one).toMatchObject({ status: 'rejected', reason: { name: 'KubeError', code: 0 } });
+  } finally {
+    await own.close();
+    kube.close();
+  }
+});
+
+test('the span of a request to kube-apiserver starts after the request has waited for a slot', async () => {
+  const kube = new FakeKubeApiserver();
+  kube.serve = () => undefined;
+  const own = await clientOf('opaque', await kube.listen());
+  const span = new FakeSpan();
+  const gone = new AbortController();
+  try {
+    const caller = asUser(own, { ...user('alice'), proved: false });
+    const all = within(span, () =>
+      Promise.allSettled(Array.from({ length: 65 }, () => caller.stream('/api', { signal: gone.signal }))),
+    );
+    while (kube.seen.length < 64) await turn();
+    expect(span.started).toHaveLength(64);
+    gone.abort(new Error('gone'));
+    await all;
+    expect(span.ended).toHaveLength(64);
   } finally {
     await own.close();
     kube.close();

@@ -3,6 +3,7 @@ import { createUpstream, failureOf } from '../../../../src/cluster/client/upstre
 import type { UpstreamIdentity } from '../../../../src/cluster/client/impersonation.ts';
 import { addressOf } from '../../../../src/cluster/wire/connections.ts';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { FakeSpan, within } from '../../../fakes/span.ts';
 import { FakeKubeApiserver, upstreamAt } from '../../../fakes/upstream.ts';
 
 /** Address at which nothing listens; rejected requests are not even attempted. */
@@ -54,11 +55,29 @@ test('requests to kube-apiserver do not wait for each other', async () => {
   kube.close();
 });
 
+const broken = createUpstream({
+  address: addressOf('http://127.0.0.1:1', { rejectUnauthorized: true }),
+  credential: { headers: () => Promise.reject(new Error('ENOENT')), renew: nothing },
+});
+
 test('a credential for kube-apiserver that cannot be read causes 503', async () => {
-  const broken = createUpstream({
-    address: addressOf('http://127.0.0.1:1', { rejectUnauthorized: true }),
-    credential: { headers: () => Promise.reject(new Error('ENOENT')), renew: nothing },
-  });
   const request = { method: 'GET', target: '/api', headers: [], user: anna, isLongRunning: false };
   await expect(broken.send(request, ignored)).rejects.toMatchObject({ code: 503 });
+});
+
+test.each([
+  ['whose credential cannot be read', broken, '/api', 0],
+  ['that cannot be serialized', upstream, '/a b', 1],
+])('a request to kube-apiserver %s leaves no span open', async (_, to, target, started) => {
+  const request = { method: 'GET', target, headers: [], user: anna, isLongRunning: false };
+  const never = new AbortController().signal;
+  const sends: (() => Promise<unknown>)[] = [
+    () => to.send(request, ignored),
+    () => to.upgrade(request, 'websocket', never),
+  ];
+  for (const send of sends) {
+    const span = new FakeSpan();
+    await expect(within(span, send)).rejects.toThrow(/./);
+    expect([span.started.length, span.ended.length]).toEqual([started, started]);
+  }
 });
