@@ -7,8 +7,8 @@ import { isHTTPURL } from './https-url.ts';
 export const tracesPath = '/v1/traces';
 
 function isEndpoint(text: string): boolean {
-  const { search, hash, pathname } = URL.parse(text) ?? {};
-  return isHTTPURL(text) && search === '' && hash === '' && pathname?.endsWith(tracesPath) === false;
+  // An empty query, fragment or user is not part of the parsed URL.
+  return isHTTPURL(text) && !/[?#@\s]/.test(text) && !text.replace(/\/+$/, '').endsWith(tracesPath);
 }
 
 export const tracing = z.strictObject({

@@ -8,6 +8,8 @@ import type { OpenTracer, TracerOptions } from './opentelemetry.ts';
 
 type Parts = Pick<ClusterParts, 'live' | 'secrets' | 'clock' | 'log'>;
 
+/** Milliseconds for the response of the receiver. */
+const exportTimeout = 10_000;
 /** Milliseconds between two log lines about a receiver that does not accept spans. */
 const logInterval = 60_000;
 
@@ -48,7 +50,9 @@ class Tracing {
     const previous = this.#opened;
     this.#opened = settings.endpoint === '' ? undefined : await this.#open(settings);
     tracing.tracer = this.#opened;
-    if (previous !== undefined) this.#closing = previous.close();
+    if (previous === undefined) return;
+    this.#closing = previous.close();
+    if (this.#opened === undefined) this.#parts.log.info('tracing stopped');
   }
 
   async #open({ endpoint, caCertificate: ca, tokenRef, ...sampling }: TracingSettings): Promise<OpenTracer> {
@@ -56,7 +60,8 @@ class Tracing {
     const { secrets, log } = this.#parts;
     const tracer = openTracer({
       ...sampling,
-      url: `${endpoint.replace(/\/$/, '')}${tracesPath}`,
+      url: `${endpoint.replace(/\/+$/, '')}${tracesPath}`,
+      exportTimeout,
       ca,
       token: () => tokenRef && secrets.read(tokenRef),
       version: readVersion(),

@@ -1,5 +1,6 @@
 /** Traces by the SDK of OpenTelemetry. The only file that imports it, and loaded only while tracing is on (ADR 15). */
-import type { IncomingHttpHeaders } from 'node:http';
+import { Agent as HTTPAgent, type IncomingHttpHeaders } from 'node:http';
+import { Agent as HTTPSAgent } from 'node:https';
 import { hostname } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
@@ -14,7 +15,7 @@ import {
   type SpanContext,
   type Tracer as SDKTracer,
 } from '@opentelemetry/api';
-import { ExportResultCode, W3CTraceContextPropagator } from '@opentelemetry/core';
+import { ExportResultCode, W3CTraceContextPropagator, type ExportResult } from '@opentelemetry/core';
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-proto';
 import { defaultResource, resourceFromAttributes } from '@opentelemetry/resources';
 import {
@@ -56,6 +57,8 @@ export interface TracerOptions {
   readonly samplingRatePerMillion: number;
   readonly trustIncoming: boolean;
   readonly version: string;
+  /** Milliseconds for the complete response of the receiver. */
+  readonly exportTimeout: number;
   /** Receives the number of lost spans, and the reason if the receiver did not accept them. */
   readonly lost: (spans: number, reason?: Error) => void;
 }
@@ -70,7 +73,6 @@ const maxWaiting = 2_048;
 const maxBatch = 512;
 /** Milliseconds. */
 const batchDelay = 1_000;
-const exportTimeout = 10_000;
 const maxFlush = 3_000;
 /** Maximum characters of an attribute, because callers choose their paths and user agents. */
 const maxAttribute = 1_024;
@@ -85,7 +87,6 @@ export function openTracer(options: TracerOptions): OpenTracer {
         [ATTR_SERVICE_INSTANCE_ID]: hostname(),
       }),
     ),
-    spanLimits: { attributeValueLengthLimit: maxAttribute },
     spanProcessors: [new BoundedProcessor(options)],
   });
   const sdk = provider.getTracer('platform-apiserver', version);
@@ -222,6 +223,10 @@ function errorType(status: string | undefined, error: unknown): string | undefin
   return typeof code === 'string' ? code : (name ?? '_OTHER');
 }
 
+/** Returns a copy of at most `maxAttribute` characters. A substring would keep the whole text in memory while the span waits. */
+const shortened = (text: string): string =>
+  text.length <= maxAttribute ? text : Buffer.from(text.slice(0, maxAttribute)).toString();
+
 /** Methods that a span names (http.request.method). */
 const methods: ReadonlySet<string> = new Set('CONNECT DELETE GET HEAD OPTIONS PATCH POST PUT QUERY TRACE'.split(' '));
 
@@ -233,13 +238,13 @@ function describeServed(request: ServedRequest) {
   const attributes: Attributes = {
     [ATTR_HTTP_REQUEST_METHOD]: method ?? '_OTHER',
     [ATTR_URL_SCHEME]: request.scheme,
-    [ATTR_URL_PATH]: request.path,
+    [ATTR_URL_PATH]: shortened(request.path),
     [ATTR_NETWORK_PROTOCOL_VERSION]: request.version,
     [ATTR_CLIENT_ADDRESS]: request.sourceIP,
     // The spans of kube-apiserver have the same attribute.
     'audit-id': request.auditID,
     ...(route === undefined ? {} : { [ATTR_HTTP_ROUTE]: route }),
-    ...(userAgent === '' ? {} : { [ATTR_USER_AGENT_ORIGINAL]: userAgent }),
+    ...(userAgent === '' ? {} : { [ATTR_USER_AGENT_ORIGINAL]: shortened(userAgent) }),
     ...(status === undefined ? { [ATTR_ERROR_TYPE]: aborted.code } : { [ATTR_HTTP_RESPONSE_STATUS_CODE]: status }),
     ...(isFailure ? { [ATTR_ERROR_TYPE]: String(status) } : {}),
   };
@@ -259,7 +264,7 @@ function describeSent({ peer, operation, url, path }: SentRequest): { name: stri
       ? { [ATTR_NETWORK_PROTOCOL_NAME]: protocol.slice(0, -1) }
       : {
           [ATTR_HTTP_REQUEST_METHOD]: operation,
-          [ATTR_URL_FULL]: redactText(`${url.origin}${path.split('?', 1)[0]}`),
+          [ATTR_URL_FULL]: shortened(redactText(`${url.origin}${path.split('?', 1)[0]}`)),
         }),
   };
   return { name: operation, attributes };
@@ -269,17 +274,23 @@ function describeSent({ peer, operation, url, path }: SentRequest): { name: stri
 class BoundedProcessor implements SpanProcessor {
   readonly #batches: BatchSpanProcessor;
   readonly #lost: TracerOptions['lost'];
+  readonly #exportTimeout: number;
+  readonly #agent: HTTPAgent;
   #waiting = 0;
   /** True after the settings have changed, while requests that started before are still served. */
   #isClosed = false;
 
-  constructor({ url, ca, token, lost }: TracerOptions) {
+  constructor({ url, ca, token, exportTimeout, lost }: TracerOptions) {
     this.#lost = lost;
+    this.#exportTimeout = exportTimeout;
+    this.#agent = url.startsWith('https:')
+      ? new HTTPSAgent({ keepAlive: true, ca })
+      : new HTTPAgent({ keepAlive: true });
     const exporter = new OTLPTraceExporter({
       url,
       timeoutMillis: exportTimeout,
       userAgent: 'platform-apiserver',
-      httpAgentOptions: ca === undefined ? {} : { ca },
+      httpAgentOptions: () => this.#agent,
       headers: async (): Promise<Record<string, string>> => {
         const value = token();
         return value === undefined ? {} : { Authorization: `Bearer ${value}` };
@@ -296,12 +307,23 @@ class BoundedProcessor implements SpanProcessor {
 
   #counted(exporter: SpanExporter): SpanExporter {
     return {
-      export: (spans, done) =>
-        exporter.export(spans, (result) => {
+      export: (spans, done) => {
+        let isOver = false;
+        const end = (result: ExportResult): void => {
+          if (isOver) return;
+          isOver = true;
+          clearTimeout(timer);
           this.#waiting -= spans.length;
           if (result.code !== ExportResultCode.SUCCESS) this.#lost(spans.length, result.error);
           done(result);
-        }),
+        };
+        // The timeout of the exporter starts again with each byte that it receives.
+        const timer = setTimeout(() => {
+          end({ code: ExportResultCode.FAILED, error: new Error('the response of the receiver took too long') });
+          this.#agent.destroy();
+        }, this.#exportTimeout).unref();
+        exporter.export(spans, end);
+      },
       shutdown: () => exporter.shutdown(),
     };
   }

@@ -23,7 +23,7 @@ const request = {
 } as const;
 
 let lost: number;
-const open = (samplingRatePerMillion = 1_000_000): OpenTracer => {
+const open = (samplingRatePerMillion = 1_000_000, exportTimeout = 10_000): OpenTracer => {
   lost = 0;
   return openTracer({
     url: `${endpoint}/v1/traces`,
@@ -32,6 +32,7 @@ const open = (samplingRatePerMillion = 1_000_000): OpenTracer => {
     samplingRatePerMillion,
     trustIncoming: false,
     version: '1.2.3',
+    exportTimeout,
     lost: (spans) => void (lost += spans),
   });
 };
@@ -48,6 +49,19 @@ describe('a tracer', () => {
     await tracer.close();
     expect(receiver.spans.map(({ name }) => name)).toEqual(['GET /livez', 'GET /livez', 'GET /livez']);
     expect(lost).toBe(0);
+  });
+
+  test('a receiver whose response never ends does not prevent later exports', async () => {
+    const dripping: NodeJS.Timeout[] = [];
+    receiver.serve = (res) => void dripping.push(setInterval(() => res.write(' '), 10));
+    const tracer = open(1_000_000, 200);
+    serve(tracer, 1);
+    while (lost === 0) await new Promise((resolve) => setTimeout(resolve, 10));
+    for (const timer of dripping) clearInterval(timer);
+    receiver.serve = (res) => void res.end();
+    serve(tracer, 1);
+    await tracer.close();
+    expect([lost, receiver.spans.length]).toEqual([1, 2]);
   });
 
   test('a tracer can be closed although the receiver does not respond', async () => {
