@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { openTracer, type OpenTracer } from '../../../src/tracing/opentelemetry.ts';
+import { eventually } from '../../labs/integration/eventually.ts';
 import { TraceReceiver } from '../../fakes/trace-receiver.ts';
 
 let receiver: TraceReceiver;
@@ -56,7 +57,7 @@ describe('a tracer', () => {
     receiver.serve = (res) => void dripping.push(setInterval(() => res.write(' '), 10));
     const tracer = open(1_000_000, 200);
     serve(tracer, 1);
-    while (lost === 0) await new Promise((resolve) => setTimeout(resolve, 10));
+    await eventually('the first export is given up', () => expect(lost).toBe(1));
     for (const timer of dripping) clearInterval(timer);
     receiver.serve = (res) => void res.end();
     serve(tracer, 1);
