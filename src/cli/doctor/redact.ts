@@ -42,7 +42,7 @@ const withoutValue = (variable: unknown): unknown =>
   isFields(variable) && 'value' in variable ? { ...variable, value: redacted } : variable;
 
 /**
- * Redacts the secret fields of a configuration. In an invalid configuration, a secret can be in any field, so all texts
+ * Redacts the secret fields of a configuration. In an invalid configuration, a secret can be in any field, so all values
  * are redacted.
  */
 function redactConfiguration(text: string): string {
@@ -53,7 +53,9 @@ function redactConfiguration(text: string): string {
     if (Array.isArray(value)) return value.map((item) => redact(item, name));
     if (isFields(value))
       return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, redact(item, key)]));
-    return typeof value === 'string' && (!isValid || isSecret(name)) ? redacted : value;
+    // Outside of a valid configuration, a secret of digits is a number.
+    const isRedacted = isValid ? typeof value === 'string' && isSecret(name) : value !== null;
+    return isRedacted ? redacted : value;
   };
   return toYAML(redact(yaml.content, ''));
 }

@@ -24,10 +24,18 @@ describe('objects in the support bundle', () => {
       },
     ],
     ['an invalid configuration', { kind: 'ConfigMap', data: { 'platform.yaml': `${head}secert: hunter2\n` } }],
+    [
+      'an invalid configuration with a number',
+      { kind: 'ConfigMap', data: { 'platform.yaml': `${head}clients: [{secret: 12345678}]\n` } },
+    ],
+    [
+      'an invalid configuration with a boolean',
+      { kind: 'ConfigMap', data: { 'platform.yaml': `${head}password: true\n` } },
+    ],
     ['a configuration that is not YAML', { kind: 'ConfigMap', data: { 'platform.yaml': '{secret: hunter2' } }],
   ])('%s contains no secret', (_, object) => {
     const text = JSON.stringify(redactObject(object));
-    expect(text).not.toMatch(/hunter2|aHVudGVyMg/);
+    expect(text).not.toMatch(/hunter2|aHVudGVyMg|12345678|true/);
   });
 
   test('the names of keys and variables, references and other settings remain', () => {
