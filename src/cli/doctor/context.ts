@@ -11,6 +11,8 @@ import type { PresentedChain } from '../../auth/authenticators/client-chain.ts';
 
 /** Name of the Deployment in the chart. */
 export const deploymentName = 'platform-apiserver';
+/** Name of the container in its pods, which may also have containers that others inject. */
+export const containerName = 'platform-apiserver';
 /** Name of the Service port to which kube-apiserver connects. */
 export const aggregatedPort = 'aggregated';
 /** Maximum number of replicas that the doctor connects to. */
@@ -93,8 +95,11 @@ export class Context {
       .join(',');
   }
 
+  /** Returns the pods that have not ended. Evicted pods remain, and keep their labels. */
   async pods(): Promise<readonly Pod[]> {
-    return await this.reader.list<Pod>(resources.pods, this.namespace, { labelSelector: await this.podSelector() });
+    const labelSelector = await this.podSelector();
+    const all = await this.reader.list<Pod>(resources.pods, this.namespace, { labelSelector });
+    return all.filter(({ status }) => status?.phase !== 'Failed' && status?.phase !== 'Succeeded');
   }
 
   /** Returns the ServiceAccount of the pods. */

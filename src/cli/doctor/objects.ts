@@ -53,6 +53,7 @@ export interface Pod extends KubeObject {
     readonly phase?: string;
     readonly conditions?: readonly Condition[];
     readonly containerStatuses?: readonly {
+      readonly name: string;
       readonly ready: boolean;
       readonly restartCount: number;
       readonly state?: ContainerState;

@@ -1,6 +1,6 @@
 /** Pods, and the Service through which kube-apiserver reaches them. */
 import { failed, ok, warning, type Check, type Finding } from '../check.ts';
-import { aggregatedPort, deploymentName, type Context } from '../context.ts';
+import { aggregatedPort, containerName, deploymentName, type Context } from '../context.ts';
 import { matches, type Pod } from '../objects.ts';
 import { kubeApiserver } from './kube-apiserver.ts';
 
@@ -43,7 +43,8 @@ const isTrue = ({ status }: Pod, wanted: string): boolean =>
 /** Returns the problems of a pod. */
 export function podFindings(pod: Pod, { commands, namespace }: Pick<Context, 'commands' | 'namespace'>): Finding[] {
   const { name } = pod.metadata;
-  const { conditions = [], containerStatuses: [container] = [] } = pod.status ?? {};
+  const { conditions = [], containerStatuses = [] } = pod.status ?? {};
+  const container = containerStatuses.find((one) => one.name === containerName);
   const where = `Pod ${namespace}/${name}`;
   const describe = commands.inNamespace(`describe pod ${name}`);
   const log = commands.inNamespace(`logs ${name} --tail=20`);

@@ -17,7 +17,14 @@ const pod = (conditions: readonly Condition[], container?: Partial<ContainerStat
   metadata: { name: 'a' },
   status: {
     conditions,
-    ...(container === undefined ? {} : { containerStatuses: [{ ready: false, restartCount: 0, ...container }] }),
+    ...(container === undefined
+      ? {}
+      : {
+          containerStatuses: [
+            { name: 'an-injected-container', ready: true, restartCount: 7 },
+            { name: 'platform-apiserver', ready: false, restartCount: 0, ...container },
+          ],
+        }),
   },
 });
 
