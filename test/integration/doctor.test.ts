@@ -1,6 +1,6 @@
 /** `platform-apiserver doctor` with a real cluster, in which one object after the other is wrong. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { readFileSync, statSync, writeFileSync } from 'node:fs';
+import { readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { writeTokenKubeconfig } from '../../hack/cluster/kubeconfig.ts';
@@ -182,6 +182,7 @@ describe('the ServiceAccount of helm test', () => {
     const configured = await readText();
     for (const caller of [lab().kubeconfig, kubeconfig]) {
       const file = join(lab().dir, 'bundle.tar.gz');
+      rmSync(file, { force: true });
       await diagnose(caller, `--bundle=${file}`);
       expect(statSync(file).mode & 0o777).toBe(0o600);
       const content = gunzipSync(readFileSync(file)).toString('latin1');
@@ -199,7 +200,7 @@ describe('the ServiceAccount of helm test', () => {
   test('a support bundle of an invalid configuration contains no text of it', async () => {
     const before = await readText();
     await writeText(`${before}\nsecert: a misplaced secret\n`);
-    const file = join(lab().dir, 'bundle.tar.gz');
+    const file = join(lab().dir, 'invalid.tar.gz');
     const { code } = await diagnose(undefined, `--bundle=${file}`);
     await writeText(before);
     expect(code).toBe(1);

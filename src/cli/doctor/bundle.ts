@@ -2,20 +2,22 @@
 import { writeFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
-import { readBody } from '../../runtime/promises.ts';
+import { mapConcurrent } from '../../runtime/promises.ts';
 import { redactText } from '../../runtime/redaction.ts';
 import { tar, type TarEntry } from '../../runtime/tar.ts';
-import type { Context } from './context.ts';
+import { containerName, type Context } from './context.ts';
 import { redactObject } from './redact.ts';
 
 /** Limits of the logs. */
 const maxPods = 10;
 const maxLines = 1_000;
 const maxBytes = 1024 * 1024;
+/** Milliseconds. kube-apiserver waits 30 s for a connection to a kubelet, and then reports the reason. */
+const timeout = 35_000;
 
 const json = (value: unknown): string => `${JSON.stringify(value, undefined, 2)}\n`;
 
-/** Writes the bundle to a file that only its owner can read. */
+/** Writes the bundle to a new file that only its owner can read. */
 export async function writeBundle(file: string, result: object, context: Context): Promise<void> {
   const files: readonly (readonly [path: string, text: string])[] = [
     ['doctor.json', json(result)],
@@ -29,28 +31,37 @@ export async function writeBundle(file: string, result: object, context: Context
     path: `platform-apiserver/${path}`,
     content: Buffer.from(text),
   }));
-  await writeFile(file, await promisify(gzip)(Buffer.concat(await tar(entries))), { mode: 0o600 });
+  const archive = await promisify(gzip)(Buffer.concat(await tar(entries)));
+  // An existing file would keep its mode, and a link would redirect the bundle.
+  await writeFile(file, archive, { mode: 0o600, flag: 'wx' }).catch((error: NodeJS.ErrnoException) => {
+    throw error.code === 'EEXIST' ? new Error(`${file} already exists`, { cause: error }) : error;
+  });
 }
 
 /** Returns a file name for the path of an object or a list. */
 const fileName = (path: string): string => path.replaceAll('?', '/?').replace(/[^\w./=-]+/g, '_');
 
-/** Returns the end of the log of each pod, and of its previous container. */
+/** Returns the end of the log of each pod, and of its previous container, or the reason why a log is not available. */
 async function logs(context: Context): Promise<(readonly [string, string])[]> {
   const { reader, namespace } = context;
   // A check has already reported that the pods cannot be read.
   const pods = await context.pods().catch(() => []);
   const wanted = pods.slice(0, maxPods).flatMap(({ metadata: { name } }) => [
-    { file: `logs/${name}.log`, path: `/api/v1/namespaces/${namespace}/pods/${name}/log`, previous: false },
-    { file: `logs/${name}-previous.log`, path: `/api/v1/namespaces/${namespace}/pods/${name}/log`, previous: true },
+    { name, previous: false },
+    { name, previous: true },
   ]);
-  const found: (readonly [string, string])[] = [];
-  for (const { file, path, previous } of wanted) {
-    const { status, body } = await reader.response(
-      `${path}?tailLines=${maxLines}&limitBytes=${maxBytes}&previous=${previous}`,
+  const query = `container=${containerName}&tailLines=${maxLines}&limitBytes=${maxBytes}`;
+  const found = await mapConcurrent(wanted, wanted.length, async ({ name, previous }) => {
+    const path = `/api/v1/namespaces/${namespace}/pods/${name}/log?${query}&previous=${previous}`;
+    const text = await reader.response(path, timeout).then(
+      ({ status, text: body }) => {
+        if (status === 200) return body;
+        // A container that never restarted has no previous log.
+        return status === 400 && previous ? undefined : `not available: ${status}: ${body}\n`;
+      },
+      (error: Error) => `not available: ${error.message}\n`,
     );
-    const text = (await readBody(body)).toString('utf8');
-    if (status === 200) found.push([file, redactText(text)]);
-  }
-  return found;
+    return text === undefined ? [] : [[`logs/${name}${previous ? '-previous' : ''}.log`, redactText(text)] as const];
+  });
+  return found.flat();
 }

@@ -2,6 +2,7 @@
 import type { Cluster, KubeRequest, KubeResponse } from '../../cluster/client/client.ts';
 import { isKubeError } from '../../cluster/client/kube-error.ts';
 import type { KubeObject } from '../../cluster/client/kube-object.ts';
+import { readBody } from '../../runtime/promises.ts';
 import { notChecked, Stop } from './check.ts';
 
 /** A resource of the API. */
@@ -30,6 +31,11 @@ function fullName({ path, name }: Resource): string {
   const group = path.split('/')[3] === undefined ? '' : path.split('/')[2];
   return group === '' ? name : `${name}.${group}`;
 }
+
+export type TextResponse = Pick<KubeResponse, 'status' | 'headers'> & { readonly text: string };
+
+/** kube-apiserver accepted a request, but did not respond in time. */
+export class NoResponse extends Error {}
 
 export class Reader {
   readonly #client: Pick<Cluster, 'json' | 'stream'>;
@@ -68,9 +74,20 @@ export class Reader {
     return await this.#request<T>('create', resource, undefined, `${resource.path}/${resource.name}`, options);
   }
 
-  /** Returns a response of any status. Throws KubeError only if there is no response. */
-  async response(path: string): Promise<KubeResponse> {
-    return await this.#client.stream(path);
+  /**
+   * Returns a response of any status. `timeout`: milliseconds until its end. Throws NoResponse after the timeout, and
+   * KubeError if kube-apiserver cannot be reached.
+   */
+  async response(path: string, timeout = 10_000): Promise<TextResponse> {
+    const signal = AbortSignal.timeout(timeout);
+    try {
+      // The signal also limits the body, which the timeout of the client does not.
+      const { status, headers, body } = await this.#client.stream(path, { timeout: 0, signal });
+      return { status, headers, text: (await readBody(body)).toString('utf8') };
+    } catch (error) {
+      if (!signal.aborted) throw error;
+      throw new NoResponse(`kube-apiserver did not respond within ${timeout / 1_000} s`, { cause: error });
+    }
   }
 
   async #read<T>(verb: string, resource: Resource, namespace: string | undefined, rest: string): Promise<T> {

@@ -46,8 +46,7 @@ async function* discovery(name: string, { reader, commands, now }: Context): Asy
   const at = name.indexOf('.');
   const path = `/apis/${name.slice(at + 1)}/${name.slice(0, at)}`;
   const from = now();
-  const { status, headers, body } = await reader.response(path);
-  body.resume();
+  const { status, headers } = await reader.response(path);
   if (status === 403) throw new Stop(notChecked(`needs the right to get ${path}`));
   if (status !== 200) {
     yield failed(`kube-apiserver returned ${status} for ${path}`, commands.kubectl(`get --raw ${path}`));

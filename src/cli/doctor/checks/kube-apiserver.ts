@@ -4,7 +4,6 @@ import type { ConfigMap } from '../../../cluster/objects.ts';
 import { failed, ok, Stop, warning, type Check } from '../check.ts';
 import { clockSkew, describeSkew } from '../clock.ts';
 import { resources } from '../reader.ts';
-import { readBody } from '../../../runtime/promises.ts';
 
 /** Minor version of Kubernetes 1 that the chart requires. */
 const minMinor = 31;
@@ -13,10 +12,9 @@ export const kubeApiserver: Check = {
   name: 'kube-apiserver',
   needs: [],
   async *run({ reader, caller, commands }) {
-    const { status, body } = await reader.response('/version').catch((error: Error) => {
+    const { status, text } = await reader.response('/version').catch((error: Error) => {
       throw new Stop(failed(error.message, commands.kubectl('version')));
     });
-    const text = (await readBody(body)).toString('utf8');
     if (status !== 200) {
       yield failed(
         `kube-apiserver at ${caller.server} returned ${status}${status === 401 ? ': it does not accept your credentials' : ''}`,
@@ -36,9 +34,8 @@ export const clock: Check = {
   needs: [kubeApiserver.name],
   async *run({ reader, now }) {
     const from = now();
-    const { headers, body } = await reader.response('/version');
+    const { headers } = await reader.response('/version');
     const skew = clockSkew(headers['date'], from, now());
-    body.resume();
     yield skew === 0
       ? ok('the clocks of this machine and of kube-apiserver agree')
       : warning(`the clock of this machine is ${describeSkew(skew)} that of kube-apiserver`, 'timedatectl status');

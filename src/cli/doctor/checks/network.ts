@@ -1,9 +1,8 @@
 /** The ways to the pods: NetworkPolicies, DNS, and the connection from kube-apiserver. */
-import { readBody } from '../../../runtime/promises.ts';
-import { failed, notChecked, ok, type Check, type Finding } from '../check.ts';
+import { failed, notChecked, ok, Stop, type Check, type Finding } from '../check.ts';
 import { aggregatedPort } from '../context.ts';
 import { matches, type NetworkPolicy } from '../objects.ts';
-import { resources } from '../reader.ts';
+import { NoResponse, resources } from '../reader.ts';
 import { kubeApiserver } from './kube-apiserver.ts';
 import { endpoints } from './workload.ts';
 
@@ -81,14 +80,24 @@ export const dns: Check = {
   },
 };
 
+/** Milliseconds. kube-apiserver waits 30 s for a connection whose packets are dropped, and then reports the reason. */
+const proxyTimeout = 35_000;
+
 /** kube-apiserver connects to the port of the aggregated API, but does not verify the certificate here. */
 export const connection: Check = {
   name: 'connection',
   needs: [endpoints.name],
   async *run({ reader, commands, namespace, serviceName }) {
     const path = `/api/v1/namespaces/${namespace}/services/https:${serviceName}:${aggregatedPort}/proxy/livez`;
-    const { status, body } = await reader.response(path);
-    const text = (await readBody(body)).toString('utf8');
+    const { status, text } = await reader.response(path, proxyTimeout).catch((error: unknown) => {
+      if (!(error instanceof NoResponse)) throw error;
+      throw new Stop(
+        failed(
+          `kube-apiserver did not connect to the port ${aggregatedPort} of the pods within ${proxyTimeout / 1_000} s: a firewall, a NetworkPolicy or the network of the nodes may drop the packets`,
+          commands.inNamespace('describe networkpolicies'),
+        ),
+      );
+    });
     if (status === 403) yield notChecked(`needs the right to get services/proxy in ${namespace}`);
     else yield connectionFinding(status, text, commands.kubectl(`get --raw ${path}`));
   },

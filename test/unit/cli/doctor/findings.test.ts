@@ -1,13 +1,18 @@
 /** Functions that turn what the cluster reports into findings. */
-import { describe, expect, test } from '@jest/globals';
+import { describe, expect, jest, test } from '@jest/globals';
+import type { KubeRequest } from '../../../../src/cluster/client/client.ts';
+import { unreachable } from '../../../../src/cluster/client/kube-error.ts';
+import { runChecks } from '../../../../src/cli/doctor/check.ts';
 import { explain } from '../../../../src/cli/doctor/checks/availability.ts';
-import { connectionFinding, policyFinding } from '../../../../src/cli/doctor/checks/network.ts';
+import { connection, connectionFinding, policyFinding } from '../../../../src/cli/doctor/checks/network.ts';
 import { cacheFindings, readinessFindings } from '../../../../src/cli/doctor/checks/reports.ts';
 import { attributesOf } from '../../../../src/cli/doctor/checks/rights.ts';
 import { podFindings } from '../../../../src/cli/doctor/checks/workload.ts';
 import { clockSkew, describeSkew } from '../../../../src/cli/doctor/clock.ts';
 import { Commands } from '../../../../src/cli/doctor/commands.ts';
+import type { Context } from '../../../../src/cli/doctor/context.ts';
 import { matches, type Condition, type NetworkPolicy, type Pod } from '../../../../src/cli/doctor/objects.ts';
+import { Reader } from '../../../../src/cli/doctor/reader.ts';
 
 const commands = new Commands({ namespace: 'platform-system', kubeconfig: undefined, context: undefined });
 const ready: Condition = { type: 'Ready', status: 'True' };
@@ -199,6 +204,27 @@ test.each([
     expect(connectionFinding(code, text, 'show')).toMatchObject({ status, message: expect.stringMatching(message) });
   },
 );
+
+test('a connection of the proxy for Services that never succeeds is a failure of the network, not of kube-apiserver', async () => {
+  const timeout = jest.spyOn(AbortSignal, 'timeout').mockReturnValue(AbortSignal.abort());
+  const client = {
+    json: () => Promise.reject(new Error('unused')),
+    stream: (_: string, { signal }: KubeRequest = {}) => Promise.reject(unreachable(signal?.reason)),
+  };
+  const context = { reader: new Reader(client), commands, namespace: 'a', serviceName: 'b' } as unknown as Context;
+  const [result] = await runChecks([{ ...connection, needs: [] }], context);
+  expect(timeout).toHaveBeenCalledWith(35_000);
+  timeout.mockRestore();
+  expect(result?.findings).toEqual([
+    {
+      status: 'failed',
+      message: expect.stringMatching(
+        /^kube-apiserver did not connect to the port aggregated of the pods within 35 s: a/,
+      ),
+      command: 'kubectl -n platform-system describe networkpolicies',
+    },
+  ]);
+});
 
 describe('the clock', () => {
   const sent = new Date('2026-01-01T00:00:00Z').getTime();
