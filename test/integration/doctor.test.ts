@@ -355,7 +355,7 @@ describe('a fault', () => {
       expect.objectContaining({
         check: 'APIServices',
         message: expect.stringMatching(
-          /^caBundle of APIService v1alpha3\.resources\.platform\.io has not signed the certificate/,
+          /^caBundle of APIService v1alpha3\.resources\.platform\.io contains no valid CA that has signed the certificate/,
         ),
       }),
     ]);

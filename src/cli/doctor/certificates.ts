@@ -15,7 +15,8 @@ export const certificatesIn = (pem: string): X509Certificate[] =>
 
 /** Returns why a client would reject the certificate even if it trusts the issuer; undefined if it would not. */
 export function leafProblem(leaf: X509Certificate, host: string, now: number): string | undefined {
-  if (leaf.checkHost(host) === undefined)
+  // Go ignores the common name.
+  if (leaf.checkHost(host, { subject: 'never' }) === undefined)
     return `is not valid for ${host}, but for ${leaf.subjectAltName ?? 'no name'}`;
   if (now > leaf.validToDate.getTime()) return `expired on ${leaf.validToDate.toISOString()}`;
   if (now < leaf.validFromDate.getTime()) return `is not valid before ${leaf.validFromDate.toISOString()}`;
@@ -25,11 +26,21 @@ export function leafProblem(leaf: X509Certificate, host: string, now: number): s
 
 export const expiresSoon = (leaf: X509Certificate, now: number): boolean => leaf.validToDate.getTime() - now < soon;
 
-const isIssuer = (child: X509Certificate, one: X509Certificate): boolean =>
-  child.checkIssued(one) && child.verify(one.publicKey);
-
-/** Returns whether one of the CAs signed the certificate, directly or through the intermediates. */
-export function isSignedBy({ leaf, intermediates }: PresentedChain, authorities: readonly X509Certificate[]): boolean {
+/**
+ * Returns whether one of the CAs signed the certificate, directly or through the intermediates, and all issuers are valid
+ * CAs. `verifiedUntil` of client-chain.ts is not used, because it refuses certificates that kube-aggregator accepts.
+ */
+export function isSignedBy(
+  { leaf, intermediates }: PresentedChain,
+  authorities: readonly X509Certificate[],
+  now: number,
+): boolean {
+  const isIssuer = (child: X509Certificate, one: X509Certificate): boolean =>
+    one.ca &&
+    now >= one.validFromDate.getTime() &&
+    now <= one.validToDate.getTime() &&
+    child.checkIssued(one) &&
+    child.verify(one.publicKey);
   const rest = [...intermediates];
   for (let child: X509Certificate | undefined = leaf; child !== undefined;) {
     const current: X509Certificate = child;

@@ -109,7 +109,7 @@ async function bundleFinding({ metadata, spec }: APIService, context: Context): 
       ? // The server writes its CA every 30 seconds.
         log(context)
       : commands.kubectl(
-          `get apiservice ${metadata.name} -o jsonpath='{.spec.caBundle}' | base64 -d | openssl x509 -noout -subject`,
+          `get apiservice ${metadata.name} -o jsonpath='{.spec.caBundle}' | base64 -d | openssl x509 -noout -subject -enddate`,
         );
   if (spec.caBundle === undefined)
     return tlsCertFile === undefined
@@ -123,6 +123,7 @@ async function bundleFinding({ metadata, spec }: APIService, context: Context): 
   }
   if (authorities.length === 0) return failed(`${where} contains no certificate in PEM`, fix);
   const { where: what, chain } = await chainOf(context);
-  if (!isSignedBy(chain, authorities)) return failed(`${where} has not signed ${what}`, fix);
+  if (!isSignedBy(chain, authorities, context.now()))
+    return failed(`${where} contains no valid CA that has signed ${what}`, fix);
   return ok(`${where} has signed ${what}`);
 }

@@ -2,6 +2,7 @@ import { beforeAll, describe, expect, test } from '@jest/globals';
 import { X509Certificate } from 'node:crypto';
 import { certificatesIn, expiresSoon, isSignedBy, leafProblem } from '../../../../src/cli/doctor/certificates.ts';
 import { newAuthority, newLeaf } from '../../../../src/tls/issuing.ts';
+import { goodAuthority, goodLeaf, makeChain } from '../../../fakes/certificate-chains.ts';
 
 const day = 86_400_000;
 const now = Date.now();
@@ -28,6 +29,13 @@ describe('the serving certificate', () => {
     expect(leafProblem(leaf, name, now + later)).toContain(expected);
   });
 
+  test('a certificate that has the name only as its common name is rejected', async () => {
+    const { cert } = await newLeaf(authority, ['192.0.2.1'], now);
+    expect(leafProblem(new X509Certificate(cert), 'platform-apiserver', now)).toBe(
+      'is not valid for platform-apiserver, but for IP Address:192.0.2.1',
+    );
+  });
+
   test('a certificate that may not identify servers is rejected', async () => {
     const client = { ...leafFields(leaf), keyUsage: ['1.3.6.1.5.5.7.3.2'] } as unknown as X509Certificate;
     expect(leafProblem(client, host, now)).toBe('is not allowed to identify servers');
@@ -45,8 +53,10 @@ const leafFields = (one: X509Certificate): object => ({
   validToDate: one.validToDate,
 });
 
+const signedAt = (time: number): boolean =>
+  isSignedBy({ leaf, intermediates: [] }, certificatesIn(authority.cert), time);
 const signed = (...bundle: readonly string[]): boolean =>
-  isSignedBy({ leaf, intermediates: [] }, certificatesIn(bundle.join('\n')));
+  isSignedBy({ leaf, intermediates: [] }, certificatesIn(bundle.join('\n')), now);
 
 describe('the caBundle', () => {
   test('a bundle with the CA of the certificate has signed it, and other bundles have not', () => {
@@ -59,8 +69,22 @@ describe('the caBundle', () => {
   test('a bundle may contain the certificate itself, or reach it through the intermediates', () => {
     expect(signed(leaf.toString())).toBe(true);
     const chain = { leaf, intermediates: [new X509Certificate(other.cert), new X509Certificate(authority.cert)] };
-    expect(isSignedBy(chain, certificatesIn(authority.cert))).toBe(true);
-    expect(isSignedBy(chain, certificatesIn(other.cert))).toBe(false);
+    expect(isSignedBy(chain, certificatesIn(authority.cert), now)).toBe(true);
+    expect(isSignedBy(chain, certificatesIn(other.cert), now)).toBe(false);
+  });
+
+  test('a CA that has expired, is not valid yet or is not a CA has not signed the certificate', async () => {
+    expect([now, now + 3_651 * day, now - 2 * day].map(signedAt)).toEqual([true, false, false]);
+    const links = [goodLeaf, { ...goodAuthority, isCA: false, keyUsage: 'none' as const }];
+    const spec = { commonName: 'a', links, trusted: [false, true], presented: [] };
+    const { presented, authorities } = await makeChain(spec);
+    expect(
+      isSignedBy(
+        { leaf: new X509Certificate(presented[0] as string), intermediates: [] },
+        certificatesIn(authorities.join('\n')),
+        now,
+      ),
+    ).toBe(false);
   });
 
   test('a bundle that is not PEM has no certificates, and a malformed certificate is an error', () => {
