@@ -26,13 +26,10 @@ export async function doctor(argv: readonly string[], environment: Environment):
   const flags = parseDoctorFlags(argv);
   try {
     const files = kubeconfigs(flags, environment);
-    const load = (): ClusterAccess =>
-      files.length === 0 ? inClusterAccess(process.env) : fileAccess(files, flags.context);
-    const client = await createKubeClient({ load });
-    const context = contextOf(flags, client, load(), files.length === 0);
-    const code = await report(flags, context);
-    await client.close();
-    return code;
+    const access = files.length === 0 ? inClusterAccess(environment) : fileAccess(files, flags.context);
+    // The client shares the access, so that a credential plugin runs only once.
+    const client = await createKubeClient({ load: () => access });
+    return await report(flags, contextOf(flags, client, access, files.length === 0));
   } catch (error) {
     console.error(`doctor: ${(error as Error).message}`);
     return 2;
