@@ -42,18 +42,19 @@ export class Stop extends Error {
   }
 }
 
-/** Runs the checks in order. A check whose precondition failed, or was not checked for that reason, is not run. */
-export async function runChecks(checks: readonly Check[], context: Context): Promise<Result[]> {
+/**
+ * Runs the checks in order, and returns each result as its check ends. A check whose precondition failed, or was not
+ * checked for that reason, is not run.
+ */
+export async function* runChecks(checks: readonly Check[], context: Context): AsyncGenerator<Result> {
   const blocked = new Set<string>();
-  const results: Result[] = [];
   for (const check of checks) {
     const blocker = check.needs.find((name) => blocked.has(name));
     const findings =
       blocker === undefined ? await findingsOf(check, context) : [notChecked(`needs the check "${blocker}" to pass`)];
     if (blocker !== undefined || findings.some(({ status }) => status === 'failed')) blocked.add(check.name);
-    results.push({ name: check.name, findings });
+    yield { name: check.name, findings };
   }
-  return results;
 }
 
 async function findingsOf(check: Check, context: Context): Promise<Finding[]> {

@@ -2,7 +2,6 @@
  * `platform-apiserver doctor`: reports in order why the API of a release is unavailable. Reads objects and connects to
  * the pods as the caller, and changes nothing.
  */
-import { lookup } from 'node:dns/promises';
 import { existsSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { delimiter, join } from 'node:path';
@@ -12,12 +11,13 @@ import { parseDoctorFlags, type DoctorFlags } from '../../config/flags.ts';
 import { readVersion } from '../../runtime/package.ts';
 import { rfc3339 } from '../../runtime/time.ts';
 import { writeBundle } from './bundle.ts';
-import { runChecks } from './check.ts';
+import { runChecks, type Result } from './check.ts';
 import { checks } from './checks/index.ts';
 import { Commands } from './commands.ts';
 import { Context, type Caller } from './context.ts';
+import { resolveHost } from './lookup.ts';
 import { Reader } from './reader.ts';
-import { formatText, hasFailed, toJSON } from './report.ts';
+import { formatResult, formatSummary, hasFailed, toJSON } from './report.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -60,16 +60,21 @@ function contextOf(flags: DoctorFlags, client: Cluster, access: ClusterAccess, i
     commands: new Commands(flags),
     namespace,
     service,
-    lookup: (host) => lookup(host),
+    lookup: (host) => resolveHost(host),
     now: () => Date.now(),
   });
 }
 
 async function report(flags: DoctorFlags, context: Context): Promise<number> {
   const { namespace, service, output, bundle } = flags;
-  const results = await runChecks(checks, context);
+  const results: Result[] = [];
+  for await (const result of runChecks(checks, context)) {
+    results.push(result);
+    // A pod may be stopped before the last check ends.
+    if (output === 'text') console.log(formatResult(result));
+  }
   const result = toJSON(results, { version: readVersion(), time: rfc3339(Date.now()), namespace, service });
-  console.log(output === 'json' ? JSON.stringify(result, undefined, 2) : formatText(results));
+  console.log(output === 'json' ? JSON.stringify(result, undefined, 2) : `\n${formatSummary(results)}`);
   if (bundle !== undefined) {
     await writeBundle(bundle, result, context).catch((cause: unknown) => {
       throw new Error(`--bundle: ${(cause as Error).message}`, { cause });

@@ -17,16 +17,19 @@ const summaryOf = (results: readonly Result[]): Readonly<Record<Status, number>>
 
 export const hasFailed = (results: readonly Result[]): boolean => summaryOf(results).failed > 0;
 
-/** Returns one line for each finding, its command on the next line, and a summary. */
-export function formatText(results: readonly Result[]): string {
-  const lines = results.flatMap(({ name, findings }) =>
-    findings.flatMap(({ status, message, command }) => [
+/** Returns one line for each finding, and its command on the next line. */
+export const formatResult = ({ name, findings }: Result): string =>
+  findings
+    .flatMap(({ status, message, command }) => [
       `${status.padEnd(13)}${terminalSafe(`${name}: ${message}`)}`,
       ...(command === undefined ? [] : [`${' '.repeat(13)}$ ${terminalSafe(command)}`]),
-    ]),
-  );
+    ])
+    .join('\n');
+
+/** Returns the number of checks by status. */
+export function formatSummary(results: readonly Result[]): string {
   const summary = summaryOf(results);
-  return [...lines, '', statuses.map((status) => `${summary[status]} ${status}`).join(', ')].join('\n');
+  return statuses.map((status) => `${summary[status]} ${status}`).join(', ');
 }
 
 export interface Subject {

@@ -5,6 +5,7 @@ import { objectKeys } from '../../../config/names.ts';
 import { formatProblem } from '../../../config/parse.ts';
 import { isClusterName, publicURL } from '../../../config/public-url.ts';
 import type { PlatformConfiguration } from '../../../config/schema.ts';
+import { mapConcurrent } from '../../../runtime/promises.ts';
 import { failed, notChecked, ok, warning, type Check, type Finding } from '../check.ts';
 import type { Context } from '../context.ts';
 import type { Event } from '../objects.ts';
@@ -117,8 +118,9 @@ export const urls: Check = {
   },
 };
 
-async function* unresolved(
-  { lookup }: Context,
+/** Resolves the hosts of URLs that browsers open. */
+export async function* unresolved(
+  { lookup }: Pick<Context, 'lookup'>,
   uris: readonly { readonly key: string; readonly uri: string }[],
 ): AsyncGenerator<Finding> {
   const byHost = new Map(
@@ -127,13 +129,15 @@ async function* unresolved(
       .filter(({ url }) => url.protocol === 'https:' && !isClusterName(url.hostname))
       .map(({ key, url }) => [url.hostname.replace(/^\[|\]$/g, ''), key]),
   );
-  for (const [host, key] of [...byHost].slice(0, maxHosts)) {
+  const lookups = await mapConcurrent([...byHost].slice(0, maxHosts), maxHosts, async ([host, key]) => {
     const code = await lookup(host).then(
       () => undefined,
       (error: NodeJS.ErrnoException) => error.code,
     );
+    return { host, key, code };
+  });
+  for (const { host, key, code } of lookups)
     if (code === 'ENOTFOUND')
       yield warning(`${key}: the host ${host} does not resolve on this machine`, `getent hosts ${host}`);
     else if (code !== undefined) yield notChecked(`needs DNS on this machine to resolve ${host} (${code})`);
-  }
 }

@@ -11,7 +11,8 @@ import {
 } from '../../../../src/cli/doctor/check.ts';
 import { checks } from '../../../../src/cli/doctor/checks/index.ts';
 import type { Context } from '../../../../src/cli/doctor/context.ts';
-import { formatText, hasFailed, toJSON } from '../../../../src/cli/doctor/report.ts';
+import { collect } from '../../../fakes/collect.ts';
+import { formatResult, formatSummary, hasFailed, toJSON } from '../../../../src/cli/doctor/report.ts';
 
 /** Returns a check with these findings, after which it throws. */
 const check = (name: string, needs: readonly string[], findings: readonly Finding[], error?: Error): Check => ({
@@ -23,7 +24,7 @@ const check = (name: string, needs: readonly string[], findings: readonly Findin
   },
 });
 
-const run = (...all: readonly Check[]) => runChecks(all, {} as Context);
+const run = (...all: readonly Check[]) => collect(runChecks(all, {} as Context));
 
 describe('the order of the checks', () => {
   test('each check needs only checks before it', () => {
@@ -67,6 +68,16 @@ describe('the order of the checks', () => {
   });
 });
 
+test('a result is available before the next check runs', async () => {
+  const never: Check = { ...check('b', [], []), run: () => neverEnding() };
+  const first = await runChecks([check('a', [], [ok('fine')]), never], {} as Context).next();
+  expect(first).toEqual({ done: false, value: { name: 'a', findings: [ok('fine')] } });
+});
+
+async function* neverEnding(): AsyncGenerator<Finding> {
+  yield await new Promise<Finding>(() => undefined);
+}
+
 describe('the report', () => {
   const results = [
     { name: 'pods', findings: [ok('fine'), failed('Pod a/b is not ready\u{1b}[2J', 'kubectl logs b')] },
@@ -75,16 +86,15 @@ describe('the report', () => {
   ];
 
   test('the text has a line for each finding, escapes control characters, and counts each check once', () => {
-    expect(formatText(results).split('\n')).toEqual([
+    expect(results.flatMap((result) => formatResult(result).split('\n'))).toEqual([
       'ok           pods: fine',
       'failed       pods: Pod a/b is not ready\\u{1b}[2J',
       '             $ kubectl logs b',
       'warning      rights: odd',
       'not checked  rights: needs a token',
       'ok           DNS: resolves',
-      '',
-      '1 failed, 1 warning, 0 not checked, 1 ok',
     ]);
+    expect(formatSummary(results)).toBe('1 failed, 1 warning, 0 not checked, 1 ok');
     expect(hasFailed(results)).toBe(true);
     expect(hasFailed(results.slice(1))).toBe(false);
   });

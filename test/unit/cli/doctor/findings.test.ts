@@ -4,6 +4,7 @@ import type { KubeRequest } from '../../../../src/cluster/client/client.ts';
 import { unreachable } from '../../../../src/cluster/client/kube-error.ts';
 import { runChecks } from '../../../../src/cli/doctor/check.ts';
 import { explain } from '../../../../src/cli/doctor/checks/availability.ts';
+import { unresolved } from '../../../../src/cli/doctor/checks/configuration.ts';
 import { connection, connectionFinding, policyFinding } from '../../../../src/cli/doctor/checks/network.ts';
 import { cacheFindings, readinessFindings } from '../../../../src/cli/doctor/checks/reports.ts';
 import { attributesOf } from '../../../../src/cli/doctor/checks/rights.ts';
@@ -11,6 +12,8 @@ import { podFindings } from '../../../../src/cli/doctor/checks/workload.ts';
 import { clockSkew, describeSkew } from '../../../../src/cli/doctor/clock.ts';
 import { Commands } from '../../../../src/cli/doctor/commands.ts';
 import type { Context } from '../../../../src/cli/doctor/context.ts';
+import { collect } from '../../../fakes/collect.ts';
+import { resolveHost } from '../../../../src/cli/doctor/lookup.ts';
 import { matches, type Condition, type NetworkPolicy, type Pod } from '../../../../src/cli/doctor/objects.ts';
 import { Reader } from '../../../../src/cli/doctor/reader.ts';
 
@@ -212,7 +215,7 @@ test('a connection of the proxy for Services that never succeeds is a failure of
     stream: (_: string, { signal }: KubeRequest = {}) => Promise.reject(unreachable(signal?.reason)),
   };
   const context = { reader: new Reader(client), commands, namespace: 'a', serviceName: 'b' } as unknown as Context;
-  const [result] = await runChecks([{ ...connection, needs: [] }], context);
+  const [result] = await collect(runChecks([{ ...connection, needs: [] }], context));
   expect(timeout).toHaveBeenCalledWith(35_000);
   timeout.mockRestore();
   expect(result?.findings).toEqual([
@@ -224,6 +227,34 @@ test('a connection of the proxy for Services that never succeeds is a failure of
       command: 'kubectl -n platform-system describe networkpolicies',
     },
   ]);
+});
+
+describe('host names', () => {
+  const uris = ['a', 'b', 'c'].map((key) => ({ key, uri: `https://${key}.example/` }));
+
+  test('host names are resolved concurrently, and reported in their order', async () => {
+    const all = Promise.withResolvers<void>();
+    let count = 0;
+    const lookup = async (host: string): Promise<void> => {
+      count += 1;
+      if (count === uris.length) all.resolve();
+      await all.promise;
+      if (host !== 'b.example')
+        throw Object.assign(new Error(host), { code: host === 'a.example' ? 'ENOTFOUND' : 'ETIMEOUT' });
+    };
+    const found = await collect(unresolved({ lookup }, uris));
+    expect(found.map(({ status, message }) => [status, message])).toEqual([
+      ['warning', 'a: the host a.example does not resolve on this machine'],
+      ['not checked', 'needs DNS on this machine to resolve c.example (ETIMEOUT)'],
+    ]);
+  });
+
+  test('a resolver that does not respond is a timeout', async () => {
+    await expect(resolveHost('a.example', () => new Promise(() => undefined), 10)).rejects.toMatchObject({
+      code: 'ETIMEOUT',
+    });
+    await expect(resolveHost('a.example', () => Promise.resolve())).resolves.toBeUndefined();
+  });
 });
 
 describe('the clock', () => {
