@@ -35,12 +35,15 @@ export async function kubernetesSchemas(): Promise<(object: unknown) => string[]
       byKind.set(`${group === '' ? '' : `${group}/`}${version} ${kind}`, name);
 
   const compiled = new Map<string, ValidateFunction>();
-  return (object) => {
-    const { apiVersion, kind, metadata } = object as {
+  return function problemsOf(object): string[] {
+    const { apiVersion, kind, metadata, items } = object as {
       apiVersion?: string;
       kind?: string;
       metadata?: { name?: string };
+      items?: readonly unknown[];
     };
+    // Clients expand a List; kube-apiserver does not know this kind.
+    if (apiVersion === 'v1' && kind === 'List' && items !== undefined) return items.flatMap(problemsOf);
     const title = `${kind} ${metadata?.name}`;
     if (foreign.some((group) => apiVersion?.startsWith(group))) return [];
     const name = byKind.get(`${apiVersion} ${kind}`);

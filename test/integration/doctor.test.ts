@@ -3,7 +3,11 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
+import { parse } from 'yaml';
+import { output } from '../../hack/cluster/exec.ts';
 import { writeTokenKubeconfig } from '../../hack/cluster/kubeconfig.ts';
+import { programs } from '../../hack/cluster/programs.ts';
+import { release } from '../../hack/run/chart.ts';
 import { apisAvailable, setEndpoints } from '../../hack/run/registration.ts';
 import { newAuthority, newLeaf } from '../../src/tls/issuing.ts';
 import { platformApiserver } from '../labs/integration/cli.ts';
@@ -126,14 +130,24 @@ describe('a working release', () => {
 
 describe('the ServiceAccount of helm test', () => {
   let kubeconfig = '';
+  let kubectl: (verb: string) => Promise<string>;
 
+  // `helm test` creates these objects and a pod, which the lab cannot run.
   beforeAll(async () => {
+    const { helm, kubectl: program } = await programs(['helm', 'kubectl']);
+    const access = ['--kubeconfig', lab().kubeconfig];
+    const hooks = await output(helm, ['get', 'hooks', release.name, '--namespace', release.namespace, ...access]);
+    const list = parse(hooks) as { items: { kind: string }[] };
+    const input = JSON.stringify({ ...list, items: list.items.filter(({ kind }) => kind !== 'Pod') });
+    kubectl = (verb) => output(program, [verb, '-f', '-', ...access], { input });
+    await kubectl('create');
     const { status } = await kube().json<{ status: { token: string } }>(
       `${releasePath}/serviceaccounts/platform-apiserver-doctor/token`,
       { method: 'POST', body: { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec: {} } },
     );
     kubeconfig = await kubeconfigOf('doctor', status.token);
   });
+  afterAll(() => kubectl('delete'));
 
   test('the doctor with the rights of helm test checks everything but Secrets', async () => {
     const diagnosis = await diagnose(kubeconfig);
