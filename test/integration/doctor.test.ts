@@ -164,6 +164,24 @@ describe('the ServiceAccount of helm test', () => {
     expect(diagnosis.checks.find(({ name }) => name === 'readiness')?.findings).toHaveLength(2);
   });
 
+  test('the doctor runs the credential plugin of the kubeconfig once', async () => {
+    const [file, credential, runs] = ['exec.kubeconfig', 'exec.json', 'exec.runs'].map((name) =>
+      join(lab().dir, name),
+    ) as [string, string, string];
+    const apiVersion = 'client.authentication.k8s.io/v1';
+    const status = {
+      token: readFileSync(join(lab().dir, 'doctor.token'), 'utf8'),
+      expirationTimestamp: new Date(Date.now() + 600_000).toISOString(),
+    };
+    writeFileSync(credential, JSON.stringify({ apiVersion, kind: 'ExecCredential', status }), { mode: 0o600 });
+    const args = ['-c', `echo run >> '${runs}'; cat '${credential}'`];
+    const exec = { apiVersion, command: 'sh', args, interactiveMode: 'Never' };
+    const config = parse(readFileSync(kubeconfig, 'utf8')) as { users: { user: object }[] };
+    writeFileSync(file, JSON.stringify({ ...config, users: config.users.map((one) => ({ ...one, user: { exec } })) }));
+    expect((await diagnose(file)).status('readiness')).toBe('ok');
+    expect(readFileSync(runs, 'utf8')).toBe('run\n');
+  });
+
   test('the doctor reports what a replica reports about its configuration', async () => {
     const restore = await configure(({ authentication }) => {
       authentication.users.push({ username: 'incomplete', passwordRef: { name: 'nowhere', key: 'hash' } });
