@@ -43,8 +43,8 @@ export class Stop extends Error {
 }
 
 /**
- * Runs the checks in order, and returns each result as its check ends. A check whose precondition failed, or was not
- * checked for that reason, is not run.
+ * Runs the checks in order, and returns each result as its check ends. Skips each check that depends, directly or
+ * through other checks, on a failed check.
  */
 export async function* runChecks(checks: readonly Check[], context: Context): AsyncGenerator<Result> {
   const blocked = new Set<string>();

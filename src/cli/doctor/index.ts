@@ -21,7 +21,10 @@ import { formatResult, formatSummary, hasFailed, toJSON } from './report.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Returns the exit code: 0 no check failed, 1 a check failed, 2 unreadable kubeconfig or unwritable bundle. Throws UsageError. */
+/**
+ * Returns the exit code: 0 if no check failed, 1 if one failed, 2 if the kubeconfig cannot be read or the bundle cannot be
+ * written. Throws UsageError.
+ */
 export async function doctor(argv: readonly string[], environment: Environment): Promise<number> {
   const flags = parseDoctorFlags(argv);
   try {

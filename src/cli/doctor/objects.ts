@@ -44,6 +44,7 @@ export interface Deployment extends KubeObject {
 }
 
 interface ContainerState {
+  readonly running?: object;
   readonly waiting?: { readonly reason?: string; readonly message?: string };
   readonly terminated?: { readonly reason?: string; readonly exitCode: number };
 }

@@ -6,8 +6,8 @@ import { objectKeys } from '../../config/names.ts';
 
 const redacted = '[redacted]';
 
-/** Fields of objects that are large, or repeat the content of the object. */
-const omitted = new Set(['managedFields', 'kubectl.kubernetes.io/last-applied-configuration']);
+/** Annotations whose values are shown. Others may repeat the object, as those of kubectl, kapp and Rancher do. */
+const shownAnnotation = /^(?:meta\.helm\.sh|helm\.sh|deployment\.kubernetes\.io|platform\.io)\//;
 
 interface Fields {
   readonly [key: string]: unknown;
@@ -20,26 +20,53 @@ export function redactObject(value: unknown, isInSecret = false): unknown {
   if (typeof value === 'string') return redactText(value);
   if (Array.isArray(value)) return value.map((item) => redactObject(item, isInSecret));
   if (!isFields(value)) return value;
+  if (objectKeys.config in value) return redactConfigMap(value);
   // Lists of Secrets do not repeat the kind in their items.
   const isSecretObject = isInSecret || value['kind'] === 'Secret' || value['kind'] === 'SecretList';
   return Object.fromEntries(
     Object.entries(value)
-      .filter(([key]) => !omitted.has(key))
+      .filter(([key]) => key !== 'managedFields')
       .map(([key, item]) => {
         if (isSecretObject && (key === 'data' || key === 'stringData')) return [key, keysOnly(item)];
-        if (key === 'env' && Array.isArray(item)) return [key, item.map(withoutValue)];
-        if (key === objectKeys.config && typeof item === 'string') return [key, redactConfiguration(item)];
+        if (key === 'annotations') return [key, keysOnly(item, (name) => shownAnnotation.test(name))];
+        if (valueLists.has(key) && Array.isArray(item)) return [key, item.map(withoutValue)];
+        if (argumentLists.has(key) && Array.isArray(item)) return [key, item.map(redactArgument)];
         return [key, redactObject(item, isSecretObject)];
       }),
   );
 }
 
-const keysOnly = (data: unknown): unknown =>
-  isFields(data) ? Object.fromEntries(Object.keys(data).map((key) => [key, redacted])) : redacted;
+/** Redacts the values of all keys except those that `isShown` selects. */
+const keysOnly = (data: unknown, isShown: (key: string) => boolean = () => false): unknown =>
+  isFields(data)
+    ? Object.fromEntries(
+        Object.entries(data).map(([key, value]) => [key, isShown(key) ? redactObject(value) : redacted]),
+      )
+    : redacted;
 
-/** Environment variables often contain passwords, whatever their names are. */
+/** Fields with named values. Environment variables and headers often contain passwords, whatever their names are. */
+const valueLists = new Set(['env', 'httpHeaders']);
+
+/** Fields with the words of a command line. */
+const argumentLists = new Set(['args', 'command']);
+
+/** Redacts the value of a flag such as --admin-password=…. */
+const redactArgument = (word: unknown): unknown => {
+  const [, flag = '', name = ''] = /^(-{1,2}([\w-]+)=)/.exec(String(word)) ?? [];
+  return isSecret(name) ? `${flag}${redacted}` : redactObject(word);
+};
+
+/** Redacts the configuration of a ConfigMap, and all other keys, such as copies of an earlier configuration. */
+const redactConfigMap = (data: Fields): unknown => ({
+  ...(keysOnly(data) as Fields),
+  [objectKeys.config]: redactConfiguration(String(data[objectKeys.config])),
+});
+
 const withoutValue = (variable: unknown): unknown =>
   isFields(variable) && 'value' in variable ? { ...variable, value: redacted } : variable;
+
+/** Keys of the configuration with the URLs of other servers. */
+const receivers = new Set(['url', 'endpoint']);
 
 /**
  * Redacts the secret fields of a configuration. In an invalid configuration, a secret can be in any field, so all values
@@ -54,8 +81,9 @@ function redactConfiguration(text: string): string {
     if (isFields(value))
       return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, redact(item, key)]));
     // Outside of a valid configuration, a secret of digits is a number.
-    const isRedacted = isValid ? typeof value === 'string' && isSecret(name) : value !== null;
-    return isRedacted ? redacted : value;
+    if (isValid ? typeof value === 'string' && isSecret(name) : value !== null) return redacted;
+    // Paths and queries of receivers may contain tokens.
+    return receivers.has(name) ? (URL.parse(String(value))?.origin ?? value) : value;
   };
   return toYAML(redact(yaml.content, ''));
 }

@@ -42,7 +42,10 @@ export const configuration: Check = {
   },
 };
 
-/** Reports an Event of the server that rejected this version of the ConfigMap, although this program accepts it. */
+/**
+ * Reports the Event in which the server rejected this version of the ConfigMap. The server may have another version than
+ * this program, which accepts the configuration.
+ */
 async function* rejections(context: Context, name: string, version: string | undefined): AsyncGenerator<Finding> {
   const { reader, commands, namespace } = context;
   const fieldSelector = `involvedObject.name=${name}`;
@@ -82,7 +85,8 @@ export const secrets: Check = {
     };
     const problems = warningsOf(value, { read, problemOf });
     for (const problem of problems) yield failed(formatProblem(problem), commands.inNamespace('get secrets'));
-    if (problems.length === 0) yield ok(`the configuration refers to ${found.size} Secrets, and all their keys exist`);
+    if (problems.length === 0)
+      yield ok(`all keys of Secrets that the configuration references exist (Secrets: ${found.size})`);
   },
 };
 

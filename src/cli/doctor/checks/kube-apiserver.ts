@@ -71,10 +71,10 @@ export const frontProxy: Check = {
     else if (authorities.every(({ validToDate }) => validToDate.getTime() < now()))
       yield failed(`all CAs in requestheader-client-ca-file of ${where} have expired`, show);
     else if (usernameHeaders.length === 0)
-      yield failed(`${where} has no requestheader-username-headers: the server learns no usernames`, show);
+      yield failed(`${where} has no requestheader-username-headers: the server cannot read usernames`, show);
     else
       yield ok(
-        `kube-apiserver authenticates as ${allowedNames.length === 0 ? 'any name' : allowedNames.join(' or ')} of its front-proxy CA`,
+        `the front-proxy CA of kube-apiserver is valid; accepted common names: ${allowedNames.length === 0 ? 'any' : allowedNames.join(', ')}`,
       );
   },
 };

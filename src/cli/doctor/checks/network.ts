@@ -107,7 +107,7 @@ export const connection: Check = {
 export function connectionFinding(status: number, text: string, command: string): Finding {
   if (status === 200) return ok(`kube-apiserver connects to the port ${aggregatedPort} of the pods`);
   const message = messageIn(text);
-  // The proxy reads the older Endpoints, to which only Kubernetes copies endpoints.
+  // The proxy reads Endpoints, not EndpointSlices. Kubernetes creates no Endpoints for a Service without a selector.
   if (message.startsWith('no endpoints available')) return notChecked(`needs Endpoints of the Service: ${message}`);
   return failed(
     `kube-apiserver cannot connect to the port ${aggregatedPort} of the pods, which a firewall, a NetworkPolicy or the network of the nodes may block: ${message}`,

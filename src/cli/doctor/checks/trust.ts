@@ -40,7 +40,10 @@ async function chainOf(context: Context): Promise<{ readonly where: string; read
 /** Returns the command that shows why the server has not written its certificate or CA. */
 const log = ({ commands }: Context): string => commands.inNamespace(`logs deployment/${deploymentName} --tail=20`);
 
-/** Returns the command that renews the certificate of the server, or shows the Secret that its owner must renew. */
+/**
+ * Returns the command that renews a certificate issued by the server. For other certificates, the command shows the
+ * Secret or, if it is unknown, the Deployment.
+ */
 async function renewal(context: Context): Promise<string> {
   const { commands } = context;
   const { tlsCertFile } = await context.flags();
@@ -113,7 +116,7 @@ async function bundleFinding({ metadata, spec }: APIService, context: Context): 
         );
   if (spec.caBundle === undefined)
     return tlsCertFile === undefined
-      ? failed(`${where} is missing: the server has not written its CA`, fix)
+      ? failed(`${where} is missing: the server writes its CA within a minute after its start`, fix)
       : ok(`${where} is missing: kube-apiserver trusts the CAs of its system`);
   let authorities: X509Certificate[];
   try {

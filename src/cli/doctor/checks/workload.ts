@@ -1,4 +1,5 @@
 /** Pods, and the Service through which kube-apiserver reaches them. */
+import { apiServices } from '../../../config/names.ts';
 import { failed, ok, warning, type Check, type Finding } from '../check.ts';
 import { aggregatedPort, containerName, deploymentName, type Context } from '../context.ts';
 import { matches, type Pod } from '../objects.ts';
@@ -12,16 +13,15 @@ export const pods: Check = {
     const deployment = await context.deployment();
     const where = `Deployment ${namespace}/${deploymentName}`;
     if (deployment === undefined) {
-      yield failed(`${where} does not exist`, await context.restore());
+      yield await missing(where, context);
       return;
     }
     const { spec, status } = deployment;
     const { replicas = 1 } = spec;
     if (replicas === 0) {
-      yield warning(
-        `${where} has no replicas`,
-        commands.inNamespace(`scale deployment ${deploymentName} --replicas=2`),
-      );
+      yield (await context.endpoints()).length > 0
+        ? ok(`${where} has no replicas: the server runs outside the Deployment`)
+        : warning(`${where} has no replicas`, commands.inNamespace(`scale deployment ${deploymentName} --replicas=2`));
       return;
     }
     const running = (await context.pods()).filter(({ metadata }) => metadata.deletionTimestamp === undefined);
@@ -36,6 +36,18 @@ export const pods: Check = {
     else if (findings.length === 0) yield ok(`${running.length} of ${replicas} pods of ${where} are ready`);
   },
 };
+
+/** Reports a missing Deployment, or the place of the release if the APIService names another one. */
+async function missing(where: string, context: Context): Promise<Finding> {
+  const { namespace, serviceName } = context;
+  const { service } = (await context.apiService(apiServices[0]))?.spec ?? {};
+  if (service === undefined || (service.namespace === namespace && service.name === serviceName))
+    return failed(`${where} does not exist`, await context.restore());
+  return failed(
+    `${where} does not exist, and APIService ${apiServices[0]} names Service ${service.namespace}/${service.name}`,
+    `platform-apiserver doctor --namespace=${service.namespace} --service=${service.name}`,
+  );
+}
 
 const isTrue = ({ status }: Pod, wanted: string): boolean =>
   status?.conditions?.some(({ type, status: value }) => type === wanted && value === 'True') ?? false;
@@ -54,10 +66,8 @@ export function podFindings(pod: Pod, { commands, namespace }: Pick<Context, 'co
   const { terminated } = container?.lastState ?? {};
   const restarts = container?.restartCount ?? 0;
   const last =
-    terminated === undefined
-      ? ''
-      : `, the last time because of ${terminated.reason ?? 'an error'} (exit code ${terminated.exitCode})`;
-  const history = `restarted ${restarts} times${last}`;
+    terminated === undefined ? '' : `, last: ${terminated.reason ?? 'Error'} with exit code ${terminated.exitCode}`;
+  const history = `restarts: ${restarts}${last}`;
   if (waiting !== undefined && waiting.reason !== 'ContainerCreating') {
     const crashed = waiting.reason === 'CrashLoopBackOff';
     return [
@@ -67,8 +77,12 @@ export function podFindings(pod: Pod, { commands, namespace }: Pick<Context, 'co
       ),
     ];
   }
-  if (!isTrue(pod, 'Ready')) return [failed(`${where} is not ready`, log)];
-  return restarts === 0 ? [] : [warning(`${where} is ready, but was ${history}`, `${log} --previous`)];
+  // A container that has not started has no log.
+  if (!isTrue(pod, 'Ready'))
+    return [failed(`${where} is not ready`, container?.state?.running === undefined ? describe : log)];
+  return restarts === 0
+    ? []
+    : [warning(`${where} is ready, but its container has restarted (${history})`, `${log} --previous`)];
 }
 
 export const service: Check = {
@@ -107,6 +121,6 @@ export const endpoints: Check = {
           `Service ${namespace}/${serviceName} has no ready endpoint for the port ${aggregatedPort}`,
           commands.inNamespace(`get endpointslices -l kubernetes.io/service-name=${serviceName} -o yaml`),
         )
-      : ok(`Service ${namespace}/${serviceName} has ${length} ready endpoints`);
+      : ok(`Service ${namespace}/${serviceName} has ready endpoints: ${length}`);
   },
 };

@@ -32,6 +32,28 @@ describe('objects in the support bundle', () => {
       'an invalid configuration with a boolean',
       { kind: 'ConfigMap', data: { 'platform.yaml': `${head}password: true\n` } },
     ],
+    [
+      'an object applied with another tool',
+      {
+        kind: 'Secret',
+        metadata: { annotations: { 'kapp.k14s.io/original': '{"data":{"password":"aHVudGVyMg=="}}' } },
+      },
+    ],
+    [
+      'a copy of the configuration under another key',
+      { kind: 'ConfigMap', data: { 'platform.yaml': head, 'backup.yaml': 'clients: [{secret: hunter2}]' } },
+    ],
+    [
+      'a URL of an audit webhook',
+      {
+        kind: 'ConfigMap',
+        data: {
+          'platform.yaml': `${head}authentication: {issuer: "https://a.example"}\naudit: {webhook: {url: "https://hooks.example/T0/hunter2?sig=hunter2"}}\n`,
+        },
+      },
+    ],
+    ['a header of a probe', { httpGet: { httpHeaders: [{ name: 'X-Api-Key', value: 'hunter2' }] } }],
+    ['an argument of a container', { containers: [{ args: ['--admin-password=hunter2'] }] }],
     ['a configuration that is not YAML', { kind: 'ConfigMap', data: { 'platform.yaml': '{secret: hunter2' } }],
   ])('%s contains no secret', (_, object) => {
     const text = JSON.stringify(redactObject(object));
