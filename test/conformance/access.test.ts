@@ -225,7 +225,7 @@ describe.each(listeners)('at the %s listener', (listener) => {
 });
 
 // evidence: every-request-audited
-test('the audit log has an event for each of these requests, except health checks', async () => {
+test('the audit log has an event for each request in this file, except health checks', async () => {
   expect(auditIds.size).toBeGreaterThan(1_000);
   await eventually('the last event is written', () => {
     const logged = new Set(

@@ -7,7 +7,7 @@ import { login, startLab } from '../labs/conformance/lab.ts';
 
 const pod = '/api/v1/namespaces/default/pods/p';
 
-test('a server that stops completes watches, and serves exec until the grace period is over', async () => {
+test('during a shutdown, the server completes watches, and serves exec until the grace period ends', async () => {
   const kube = new FakeKubeApiserver();
   kube.serve = (_, res) => void res.write('{}\n');
   kube.grant = (_, socket) => {

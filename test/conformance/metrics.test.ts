@@ -29,7 +29,7 @@ async function series(): Promise<ReadonlyMap<string, number>> {
   return new Map(lines.map(([, name = '', value]) => [name, Number(value)]));
 }
 
-/** Returns by how much each of the time series grows while the work is done. */
+/** Returns the increase of each of the time series during the work. */
 async function growth(names: readonly string[], work: () => Promise<unknown>): Promise<number[]> {
   const before = await series();
   await work();
@@ -43,7 +43,7 @@ const grant = 'grant="password"';
 const issued = `tokens_issued_total{${grant},${platform}}`;
 const refusal = (error: string): string => `token_requests_refused_total{${grant},error="${error}",${platform}}`;
 
-/** Returns by how much each time series of logins grows. */
+/** Returns the increase of each time series of logins. */
 async function loginGrowth(work: () => Promise<unknown>): Promise<Readonly<Record<string, number>>> {
   const before = await series();
   await work();
@@ -177,7 +177,7 @@ async function upgrade(): Promise<void> {
   await once(client, 'close');
 }
 
-/** Returns the names of the time series of requests that grow while the work is done. */
+/** Returns the names of the time series of requests that grow during the work. */
 async function requestGrowth(work: () => Promise<unknown>): Promise<string[]> {
   const before = await series();
   await work();
@@ -189,7 +189,7 @@ async function requestGrowth(work: () => Promise<unknown>): Promise<string[]> {
 
 test.each(['/healthz', '/livez', '/readyz'])('the probe %s is not counted as a request', async (probe) => {
   const name = 'request_duration_seconds_count{verb="get",resource=""}';
-  // The first request for the metrics counts.
+  // The first request for the metrics is counted, too.
   expect(await growth([name], () => lab.gateway(probe))).toEqual([1]);
 });
 

@@ -45,10 +45,13 @@ test.each([cpu, heap])('%s requires authentication and the right to get the path
   ]);
 });
 
-test.each(['0', '61', '1.5', '-1', 'x', ''])('a profile of %j seconds is refused', async (seconds) => {
-  const { status, text } = await send(`${cpu}?seconds=${seconds}`);
-  expect([status, text]).toEqual([400, expect.stringContaining('seconds: expected an integer from 1 to 60')]);
-});
+test.each(['0', '61', '1.5', '-1', 'x', ''])(
+  'a CPU profile with the parameter seconds=%j is rejected with 400',
+  async (seconds) => {
+    const { status, text } = await send(`${cpu}?seconds=${seconds}`);
+    expect([status, text]).toEqual([400, expect.stringContaining('seconds: expected an integer from 1 to 60')]);
+  },
+);
 
 test('a CPU profile contains the functions of the server and samples', async () => {
   const response = await send(`${cpu}?seconds=1`);
@@ -87,7 +90,7 @@ test('a heap profile contains functions, positions and sizes, but no values of a
     expect([...texts].filter((one) => one.includes(value))).toEqual([]);
 });
 
-test('a profile is refused with 429 and Retry-After while another one is recorded', async () => {
+test('the request for a profile is rejected with 429 and Retry-After while another profile is recorded', async () => {
   const first = send(`${cpu}?seconds=1`);
   let refused = await send(`${heap}?seconds=1`);
   // The first request may arrive later.
@@ -96,7 +99,7 @@ test('a profile is refused with 429 and Retry-After while another one is recorde
   expect([200, 429]).toContain((await first).status);
 });
 
-test('a profile ends when its client disconnects', async () => {
+test('the server stops recording a profile when the client disconnects', async () => {
   const socket = connect({ port: lab.ports.http, host: '127.0.0.1' });
   const { authorization } = headers;
   socket.write(`GET ${cpu}?seconds=60 HTTP/1.1\r\nHost: platform.example\r\nAuthorization: ${authorization}\r\n\r\n`);
@@ -107,7 +110,7 @@ test('a profile ends when its client disconnects', async () => {
   expect(after.status).toBe(200);
 });
 
-test('a server stops while a profile is recorded, and the client gets 503', async () => {
+test('a server that stops while it records a profile responds to the request for the profile with 503', async () => {
   const response = send(`${cpu}?seconds=60`);
   while ((await send(`${heap}?seconds=1`)).status !== 429) continue;
   await lab.stop();

@@ -52,7 +52,7 @@ async function configure(tracing: object): Promise<void> {
 const send = (path: string, { headers, ...more }: LabRequest = {}): Promise<AppResponse> =>
   lab.gateway(path, { ...more, headers: { authorization, ...headers } });
 
-/** Traces requests to the receiver of this test. Resolves when the settings are in force. */
+/** Sends the traces of all requests to the receiver of this test. Resolves when the settings apply. */
 async function configureAll(settings: object = {}): Promise<void> {
   await configure({ endpoint, samplingRatePerMillion: 1_000_000, ...settings });
   const isInForce = (line: string): boolean => line.includes('tracing started') && line.includes(endpoint);
@@ -149,7 +149,7 @@ describe('the span of a request', () => {
     expect(entries.map((entry) => entry['trace_id'])).toEqual([span.traceID, span.traceID]);
   });
 
-  test('no span contains a token, a query, a name of a user or a password', async () => {
+  test('no span contains a token, a query string, a username or a password', async () => {
     await lab.token(login);
     const token = authorization.split(' ')[1] ?? '';
     const response = await send(`${pods}/${token}?fieldSelector=spec.secret%3Dhush`, {
@@ -162,14 +162,14 @@ describe('the span of a request', () => {
 });
 
 describe('the trace context of a caller', () => {
-  test('the trace context of a caller that is not trusted becomes a link of a span with its own trace', async () => {
+  test('the trace context of an untrusted caller becomes a link of the span, which starts its own trace', async () => {
     await configureAll();
     const { span } = await traced(node, { headers: { traceparent: unsampled } });
     expect(span).toMatchObject({ parentID: '', links: [{ traceID: callerTrace, spanID: callerSpan }] });
     expect(span.traceID).not.toBe(callerTrace);
   });
 
-  test('the sampled flag of a caller that is not trusted is not sent to kube-apiserver', async () => {
+  test('the sampled flag of an untrusted caller is not sent to kube-apiserver', async () => {
     await configureAll({ samplingRatePerMillion: 0 });
     await send(pods, { headers: { traceparent: sampled } });
     expect(kube.taken()[0]?.headers.get('traceparent')).toEqual([
@@ -177,7 +177,7 @@ describe('the trace context of a caller', () => {
     ]);
   });
 
-  test('the trace context of a trusted caller continues in the span and upstream, with tracestate and its sampled flag', async () => {
+  test('the trace context of a trusted caller continues in the span and at kube-apiserver, with its tracestate and sampled flag', async () => {
     await configureAll({ samplingRatePerMillion: 1_000_000, trustIncoming: true });
     const headers = { traceparent: sampled, tracestate: 'vendor=1' };
     const { span } = await traced(pods, { headers });
@@ -235,7 +235,7 @@ describe('a receiver of traces', () => {
     });
   });
 
-  test('a receiver of traces that refuses spans costs no request, and the lost spans are counted and logged once', async () => {
+  test('requests succeed while a receiver of traces rejects their spans, and the lost spans are counted and logged once', async () => {
     receiver.serve = (res) => void res.writeHead(400).end();
     await configureAll();
     const before = await lost();

@@ -33,7 +33,7 @@ export interface Cluster {
   readonly outside: Client;
   readonly nodeAddress: string;
   readonly image: { readonly repository: string; readonly tag: string };
-  /** Waits up to half a minute until a condition holds; `false` and exceptions both count as no. */
+  /** Waits up to half a minute until a condition holds; `false` and exceptions mean that it does not hold. */
   readonly until: (what: string, holds: () => Promise<boolean | void>) => Promise<void>;
   /** Throws if a program of the cluster has ended. */
   readonly check: () => Promise<void>;

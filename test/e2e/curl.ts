@@ -23,7 +23,7 @@ export interface Client {
   shell(script: string): Promise<string>;
 }
 
-/** `prefix` is the command that runs a command there. */
+/** `prefix` is a command that runs the command in its arguments, for example in a pod. */
 export function curl(prefix: readonly string[]): Client {
   const run = (args: readonly string[], input = ''): Promise<Executed> => {
     const [program = '', ...rest] = [...prefix, ...args];
@@ -40,7 +40,7 @@ export function curl(prefix: readonly string[]): Client {
         ...(authority === undefined ? [] : ['--cacert', '/dev/stdin']),
         ...(connectTo === undefined ? [] : ['--connect-to', `::${connectTo}`]),
       ];
-      // Writes through cat, because a pipe has a name in /dev, while this output is a socket.
+      // Standard input is a socket, which cannot be opened as /dev/stdin. The output of cat is a pipe, which can.
       const { code, stdout, stderr } = await run(['sh', '-c', 'cat | curl "$@"', 'sh', ...flags, url], authority);
       if (code !== 0) throw new Error(`${url}: ${stderr.trim()}`);
       const end = stdout.lastIndexOf('\n');

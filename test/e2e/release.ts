@@ -92,7 +92,7 @@ export async function adminPassword({ kube }: Cluster): Promise<string> {
   return Buffer.from(data['password'] ?? '', 'base64').toString('utf8');
 }
 
-/** Returns the CA in PEM that the release publishes for its callers. */
+/** Returns the CA in PEM that the release publishes for its clients. */
 export async function authority({ kube }: Cluster): Promise<string> {
   const { data } = await kube.json<{ data: Record<string, string> }>(
     `/api/v1/namespaces/${namespace}/configmaps/platform-apiserver-ca`,

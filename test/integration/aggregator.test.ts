@@ -234,8 +234,8 @@ async function freshness(): Promise<string | undefined> {
 const platformErrors = (): string[] => apiserverComplaints().filter((entry) => entry.includes('platform'));
 
 /**
- * Errors that kube-apiserver may log while a replica is absent: before the first start, and when a test has stopped
- * one. kube-apiserver also logs them while it starts and has not read the Service.
+ * Errors that kube-apiserver may log while a replica is absent: before the first start, and after a test has
+ * stopped one. kube-apiserver also logs them while it starts and has not read the Service.
  */
 const allowedWhileAbsent: readonly RegExp[] = [
   /service "platform-apiserver" not found|service unavailable|no endpoints available|connection refused|503|could not get list of group versions/,
@@ -428,7 +428,7 @@ describe('informers of client-go', () => {
 
     test('a pending namespace deletion completes within 90 s after a replica restarts', async () => {
       await eventually(
-        'the namespace is gone',
+        'the namespace is deleted',
         async () => {
           const { items } = await get<KubeList>('/api/v1/namespaces');
           expect(items.map(({ metadata }) => metadata.name)).not.toContain(namespace);

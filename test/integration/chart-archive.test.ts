@@ -1,4 +1,4 @@
-/** The chart of a release: Helm accepts it, and stores it within the limit of its size. */
+/** The chart of a release: Helm accepts it, and its Helm release fits into a Secret. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';

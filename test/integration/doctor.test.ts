@@ -62,7 +62,7 @@ const patched = async (path: string, wrong: object, right: object): Promise<() =
   return () => patch(path, right);
 };
 
-// kube-apiserver may log that the server is unavailable, as while a replica is stopped.
+// kube-apiserver may log that the server is unavailable, as it does while a replica is stopped.
 beforeAll(() => recordPresence(lab().dir, 0, false));
 afterAll(async () => {
   await available();
@@ -94,7 +94,7 @@ describe('a working release', () => {
     expect(stdout).toMatch(/\n\n0 failed, 0 warning, 4 not checked, 14 ok\n$/);
   });
 
-  test('the doctor uses the files of KUBECONFIG and the context of --context', async () => {
+  test('the doctor rejects a --context that the kubeconfig does not contain', async () => {
     const { code, stderr } = await platformApiserver([
       'doctor',
       `--kubeconfig=${lab().kubeconfig}`,
@@ -147,7 +147,7 @@ describe('the ServiceAccount of helm test', () => {
   });
   afterAll(() => kubectl('delete'));
 
-  test('the doctor with the rights of helm test checks everything but Secrets', async () => {
+  test('the doctor with the rights of helm test reports no failure, and does not check Secrets', async () => {
     const diagnosis = await diagnose(kubeconfig);
     expect(diagnosis.findings('failed')).toEqual([]);
     expect(diagnosis.findings('not checked')).toEqual([
@@ -180,7 +180,7 @@ describe('the ServiceAccount of helm test', () => {
     expect(readFileSync(runs, 'utf8')).toBe('run\n');
   });
 
-  test('the doctor reports what a replica reports about its configuration', async () => {
+  test('the doctor reports the configuration warnings of a replica', async () => {
     const restore = await configure(({ authentication }) => {
       authentication.users.push({ username: 'incomplete', passwordRef: { name: 'nowhere', key: 'hash' } });
     });
@@ -227,7 +227,7 @@ describe('the ServiceAccount of helm test', () => {
     await restore();
   });
 
-  test('a support bundle of an invalid configuration contains no text of it', async () => {
+  test('a support bundle of an invalid configuration does not contain the value of an unknown key', async () => {
     const before = await readText();
     await writeText(`${before}\nsecert: a misplaced secret\n`);
     const file = join(lab().dir, 'invalid.tar.gz');
@@ -263,7 +263,7 @@ describe('a fault', () => {
     readonly command: RegExp;
     /** Breaks the release. Returns a function that repairs it. */
     readonly inject: () => Promise<() => Promise<unknown>>;
-    /** Checks that then need this one. */
+    /** Checks that depend on this check. */
     readonly blocked?: readonly string[];
   }
 
@@ -349,7 +349,7 @@ describe('a fault', () => {
   };
 
   test.each(Object.entries(faults))(
-    'the doctor reports %s, the command that fixes it, and no failure of checks that need it',
+    'the doctor reports %s with the command that fixes it, and does not run dependent checks',
     async (_, { check, message, command, inject, blocked = [] }) => {
       const repair = await inject();
       let diagnosis: Diagnosis;
@@ -359,7 +359,7 @@ describe('a fault', () => {
         await repair();
       }
       expect(diagnosis.code).toBe(1);
-      // kube-apiserver may still report the fault before this one.
+      // kube-apiserver may still report the fault of the previous test.
       const failures = diagnosis.findings('failed').filter((one) => one.check !== 'aggregated API');
       expect(failures).toEqual([
         { check, status: 'failed', message: expect.stringMatching(message), command: expect.stringMatching(command) },

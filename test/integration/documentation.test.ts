@@ -65,7 +65,7 @@ async function startReader(): Promise<Reader> {
   return { cwd, shell };
 }
 
-/** Returns the output for blocks without a documented one. */
+/** Returns the expected output of blocks without documented output: anything but an error. */
 const success = (): unknown =>
   expect.not.stringMatching(/^\{\s*(?:"error":|"kind":\s*"Status"[^]*"status":\s*"Failure")/m);
 

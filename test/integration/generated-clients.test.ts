@@ -103,7 +103,7 @@ describe.each<[Language, object, RegExp]>([
 });
 
 describe('the generated types in TypeScript', () => {
-  test('the generated types in TypeScript accept a program that uses them as described', async () => {
+  test('a program that follows the OpenAPI description compiles with the generated TypeScript types', async () => {
     const { folder } = await generate('typescript');
     expect(await checkTypes(folder)).toMatchObject({ code: 0, stdout: '' });
   });

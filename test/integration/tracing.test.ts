@@ -80,7 +80,7 @@ async function spansOf(response: HttpResponse): Promise<{ own: Span; client: Spa
   return { own, client };
 }
 
-test('kube-apiserver links its span to the span of the gateway, whose ServiceAccount it does not trust to set the trace', async () => {
+test('kube-apiserver links its span to the span of the gateway if it does not trust the ServiceAccount of the gateway to set the trace', async () => {
   const response = await call(`${gateway()}${version}`, { token });
   expect(response.status).toBe(200);
   const { own, client } = await spansOf(response);

@@ -15,7 +15,7 @@ beforeAll(async () => {
   program = await promtool();
 }, buildTimeout);
 
-/** Returns what promtool prints if it fails, so that a failure shows it. */
+/** Returns the output of promtool if it fails, so that the failure of the test shows it. */
 async function complaint(...args: readonly string[]): Promise<string> {
   const { code, stdout, stderr } = await execute(program, args);
   return code === 0 ? '' : `${stdout}${stderr}`;
@@ -25,7 +25,7 @@ test('promtool accepts the rules, without duplicates', async () => {
   expect(await complaint('check', 'rules', '--lint=all', '--lint-fatal', rulesFile)).toBe('');
 });
 
-test('the alerts fire in the cases of rules.test.yaml, and only then', async () => {
+test('the alerts fire exactly in the cases in which rules.test.yaml expects it', async () => {
   expect(await complaint('test', 'rules', rulesTestFile)).toBe('');
 });
 

@@ -2,8 +2,8 @@ module platform-apiserver/test/clients/go
 
 go 1.26.0
 
-// Versions and the replacement are those of hack/cluster/programs: what the compiler made of these packages there serves
-// here too.
+// Versions and the replacement are the same as in hack/cluster/programs, so that packages compiled for those programs
+// are reused.
 replace k8s.io/apimachinery => k8s.io/apimachinery v0.36.3
 
 require (

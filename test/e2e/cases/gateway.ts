@@ -33,7 +33,7 @@ const transports = {
   SPDY: { KUBECTL_REMOTE_COMMAND_WEBSOCKETS: 'false', KUBECTL_PORT_FORWARD_WEBSOCKETS: 'false' },
 } as const;
 
-/** Text of that length without short repetitions. */
+/** Returns a text of this length without short repetitions. */
 const much = Array.from({ length: 200_000 }, (_, index) => `${index * 7919}`).join('\n');
 
 export const gateway: Case = {

@@ -65,7 +65,7 @@ export const replacement: Case = {
           ),
         ),
       ),
-      step('clients that retry get every response after a replica is killed', async () => {
+      step('every request of clients that retry succeeds after a replica is killed', async () => {
         const [victim] = await pods(cluster);
         return loaded(async () => {
           kill(victim);
@@ -127,7 +127,7 @@ function kill(pod: Pod | undefined): void {
   process.kill(Number(found[0]), 'SIGKILL');
 }
 
-/** Returns the content of a file, or '' if its process has ended. */
+/** Returns the content of a file in /proc, or '' if the process has ended. */
 function textOf(file: string): string {
   try {
     return readFileSync(file, 'utf8');
@@ -136,7 +136,7 @@ function textOf(file: string): string {
   }
 }
 
-/** Returns the exit code of a pod's container from a watch of the pod until it is deleted. */
+/** Reads a watch of a pod until the pod is deleted. Returns the last exit code of its container. */
 async function lastExitCode(events: Readable): Promise<number | undefined> {
   for await (const line of createInterface({ input: events })) {
     const { type, object } = JSON.parse(line) as { type: string; object: Pod };

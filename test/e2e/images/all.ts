@@ -29,7 +29,7 @@ export async function serverImage(): Promise<Image> {
   return localImage(`${names.server}:${tag}`, layers, imageConfig());
 }
 
-/** Returns a shell with these commands, curl, and a folder for temporary files. */
+/** Returns the files of a shell with these commands, curl, and a folder for temporary files. */
 export async function shell(...commands: readonly string[]): Promise<Entry[]> {
   return [
     ...(await program('bin/busybox', tool('busybox'))),

@@ -1,4 +1,4 @@
-/** Loads: clients that repeat an action while the servers are changed. */
+/** Loads: clients that repeat an action while a test changes the servers. */
 import { strictEqual } from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 
@@ -17,11 +17,11 @@ interface Outcome {
   readonly failures: string[];
 }
 
-/** Minimum number of actions without which a load proves nothing. */
+/** Minimum number of actions of each load. Fewer actions would prove nothing. */
 const minActions = 5;
 
 /**
- * Repeats all loads during `work` and a little longer, until each has acted often enough. Throws if any action failed,
+ * Repeats all loads during `work` and a little longer, until each has performed enough actions. Throws if any action failed,
  * otherwise returns a report.
  */
 export async function under(loads: readonly Load[], work: () => Promise<unknown>): Promise<string> {

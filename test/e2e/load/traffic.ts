@@ -40,8 +40,8 @@ export async function removeTraffic({ kube }: Cluster, { username }: Visitor): P
 }
 
 /**
- * Creates all loads. With `retry`, clients send a request again for so many milliseconds while they get no response, as
- * they must if a replica is killed. kubectl does not send an exec again, and is left out.
+ * Creates all loads. If a replica is killed, clients must repeat requests that get no response: `retry` is the number of
+ * milliseconds for which they do. kubectl does not repeat exec, so no load uses exec in this case.
  */
 export async function traffic(cluster: Cluster, visitor: Visitor, retry = 0): Promise<Load[]> {
   const [each, one] = await Promise.all([false, true].map((keepAlive) => serviceClient(cluster, { keepAlive, retry })));
@@ -120,7 +120,7 @@ interface WatchEvent {
 
 /**
  * Watches the ConfigMap for a second at a time, each time from the last event. No number may be missing. After 410, which
- * a replica sends if its cache is younger than the last event, the client reads the ConfigMap again, as client-go does.
+ * a replica sends if its cache started after the last event, the client reads the ConfigMap again, as client-go does.
  */
 function watching(client: ServiceClient, path: string, token: string, mayBreak: boolean): Load {
   let last: ConfigMap | undefined;

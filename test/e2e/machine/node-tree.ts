@@ -24,7 +24,7 @@ interface Ended {
 
 /** Throws with the reason if this machine cannot be a node. */
 export function assertCanBeNode(command: string): void {
-  if (process.platform !== 'linux') throw new Error('a node needs Linux, and this is another system');
+  if (process.platform !== 'linux') throw new Error('a node requires Linux, but this machine runs another system');
   if (userInfo().uid !== 0) throw new Error(`a node needs root: sudo ${command}`);
 }
 

@@ -170,7 +170,7 @@ export async function obtainChromium(): Promise<Found> {
       );
     await Promise.all([unpack('chromium', { mode: 0o755 }), unpack('al2023.tar'), unpack('fonts.tar')]);
     for (const name of ['al2023.tar', 'fonts.tar']) await output('tar', ['-xf', name], { cwd: work });
-    // Relative: if node_modules is copied or moved, a page without a font would have no size and be invisible.
+    // An absolute path would be wrong after node_modules is copied or moved. Text without a font has no size.
     const fonts = `<dir prefix="relative">fonts</dir><cachedir prefix="xdg">fontconfig</cachedir>`;
     await writeFile(join(work, 'fonts.conf'), `<fontconfig>${fonts}</fontconfig>`);
     await rename(work, folder);

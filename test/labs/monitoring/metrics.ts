@@ -54,5 +54,5 @@ function problemsOf({ text, metric, matchers, grouping }: Selector): string[] {
   return [...unknownLabels, ...unknownValues].map((what) => `${text}: ${metric} never has ${what}`);
 }
 
-/** Returns names, labels and label values in an expression that the server does not have. */
+/** Returns a problem for each name, label and label value in an expression that the server does not have. */
 export const queryProblems = (expr: string): string[] => selectorsIn(expr).flatMap(problemsOf);

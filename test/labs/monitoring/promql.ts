@@ -17,13 +17,13 @@ export interface Selector {
   readonly grouping: readonly string[];
 }
 
-/** Returns the selectors of an expression. Throws if its syntax is wrong. */
+/** Returns the selectors of an expression. Throws if the syntax is invalid. */
 export function selectorsIn(expression: string): Selector[] {
   const textOf = ({ from, to }: { readonly from: number; readonly to: number }): string => expression.slice(from, to);
   const selectors: Selector[] = [];
   parser.parse(expression).iterate({
     enter({ type, node }) {
-      if (type.isError) throw new Error(`wrong syntax at ${node.from}: ${expression}`);
+      if (type.isError) throw new Error(`invalid syntax at ${node.from}: ${expression}`);
       if (type.name !== 'VectorSelector') return;
       const [name] = node.getChildren('Identifier');
       const matchers = node.getChild('LabelMatchers')?.getChildren('UnquotedLabelMatcher') ?? [];

@@ -119,7 +119,7 @@ describe('the command line', () => {
 });
 
 describe('the flags of the doctor', () => {
-  test('the doctor has defaults for the names of the chart', () => {
+  test('the default namespace and Service of the doctor are those of the chart', () => {
     expect(parseDoctorFlags([])).toEqual({
       kubeconfig: undefined,
       context: undefined,

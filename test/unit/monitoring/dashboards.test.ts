@@ -27,11 +27,11 @@ test.each(queries.map(({ title, expr, legend }) => [title, expr, legend]))(
 describe.each([...dashboards])('the dashboard %s', (_, dashboard) => {
   const { panels = [], templating } = dashboard;
 
-  test('each panel has an id of its own', () => {
+  test('each panel has a unique id', () => {
     expect(new Set(panels.map(({ id }) => id)).size).toBe(panels.length);
   });
 
-  test('the reader chooses the data source, the namespace and the job', () => {
+  test('the dashboard has variables for the data source, the namespace and the job', () => {
     expect(templating?.list?.map(({ name }) => name)).toEqual(['datasource', 'namespace', 'job']);
     const sources = panelsOf(dashboard).flatMap(({ datasource, targets = [] }) => [
       datasource?.uid,
@@ -40,7 +40,7 @@ describe.each([...dashboards])('the dashboard %s', (_, dashboard) => {
     expect(new Set(sources)).toEqual(new Set(['${datasource}']));
   });
 
-  test('each panel has a title of its own, a description in sentences, and a unit', () => {
+  test('each panel has a unique title, a description in sentences, and a unit', () => {
     const all = panelsOf(dashboard);
     expect(new Set(all.map(({ title }) => title)).size).toBe(all.length);
     for (const { description, fieldConfig } of all)
@@ -50,7 +50,7 @@ describe.each([...dashboards])('the dashboard %s', (_, dashboard) => {
       ]);
   });
 
-  test('no panel covers another one', () => {
+  test('no panel covers another panel', () => {
     const cells = panels.flatMap(({ gridPos = { x: 0, y: 0, w: 0, h: 0 } }) =>
       Array.from(
         { length: gridPos.w * gridPos.h },

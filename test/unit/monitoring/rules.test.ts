@@ -28,12 +28,12 @@ test.each([
     'platform_apiserver_logins_total{outcome=~"Failed|Limited"}',
     ['outcome="Failed"'],
   ],
-])('the check of queries finds %s', (_, expr, problems) => {
+])('the check of PromQL queries reports %s', (_, expr, problems) => {
   expect(queryProblems(expr)).toEqual(problems.map((problem) => expect.stringContaining(problem)));
 });
 
-test('the check of queries rejects wrong syntax', () => {
-  expect(() => queryProblems('sum by (verb rate(x[5m])')).toThrow('wrong syntax');
+test('the check of PromQL queries rejects invalid syntax', () => {
+  expect(() => queryProblems('sum by (verb rate(x[5m])')).toThrow('invalid syntax');
 });
 
 test.each(rules.map(({ alert, record = alert, expr }) => [String(record), expr]))(
@@ -78,13 +78,16 @@ test.each([
   expect(descriptions.map((text) => /[\d.]+ %/.exec(text)?.[0])).toEqual(descriptions.map(() => percent(fraction)));
 });
 
-test.each(titled)('the alert %s states its severity, and in sentences what happens', (_, { labels, annotations }) => {
-  expect(['critical', 'warning']).toContain(labels.severity);
-  expect([annotations.summary, annotations.description]).toEqual([
-    expect.stringMatching(/^[A-Z][^{]*\.$/i),
-    expect.stringMatching(/\.$/),
-  ]);
-});
+test.each(titled)(
+  'the alert %s has a severity, and describes the problem in sentences',
+  (_, { labels, annotations }) => {
+    expect(['critical', 'warning']).toContain(labels.severity);
+    expect([annotations.summary, annotations.description]).toEqual([
+      expect.stringMatching(/^[A-Z][^{]*\.$/i),
+      expect.stringMatching(/\.$/),
+    ]);
+  },
+);
 
 test.each(titled)('the alert %s links to its own runbook', (_, { alert, annotations }) => {
   const [page = '', anchor] = annotations.runbook_url.split('#');
@@ -92,9 +95,12 @@ test.each(titled)('the alert %s links to its own runbook', (_, { alert, annotati
   expect(readFileSync(join(root, page), 'utf8').split('\n')).toContain(`### ${alert}`);
 });
 
-test.each(titled)('promtool tests that the alert %s fires, and that it does not fire', (_, { alert, labels }) => {
-  const ofAlert = cases.filter(({ alertname }) => alertname === alert);
-  const severities = ofAlert.flatMap((one) => one.exp_alerts.map(({ exp_labels }) => exp_labels.severity));
-  expect(severities).toContain(labels.severity);
-  expect(ofAlert.filter((one) => one.exp_alerts.length === 0).length).toBeGreaterThan(0);
-});
+test.each(titled)(
+  'rules.test.yaml has cases in which the alert %s fires and cases in which it does not',
+  (_, { alert, labels }) => {
+    const ofAlert = cases.filter(({ alertname }) => alertname === alert);
+    const severities = ofAlert.flatMap((one) => one.exp_alerts.map(({ exp_labels }) => exp_labels.severity));
+    expect(severities).toContain(labels.severity);
+    expect(ofAlert.filter((one) => one.exp_alerts.length === 0).length).toBeGreaterThan(0);
+  },
+);

@@ -37,7 +37,7 @@ test('the chart installs the image of the release by default', async () => {
   expect(await yaml('values.yaml')).toMatchObject({ image: { repository: release.image, tag: '' } });
 });
 
-test('the annotations of the chart are those that Artifact Hub reads', async () => {
+test('the chart has the annotations that Artifact Hub reads', async () => {
   const metadata = await yaml('Chart.yaml');
   expect(metadata).toMatchObject({
     version: release.version,

@@ -47,7 +47,7 @@ test('local servers run with the flags of the image', () => {
   });
 });
 
-test('the components are the npm packages, Node.js and the packages of Debian, each with its hash', async () => {
+test('the components are the npm packages, Node.js and the Debian packages, each with its hash', async () => {
   const found = await all();
   const debian = ['base-files', 'gcc-12-base', 'libc6', 'libgcc-s1', 'libstdc%2B%2B6'].flatMap((name) =>
     ['amd64', 'arm64'].map((architecture) => `pkg:deb/debian/${name}?arch=${architecture}&distro=debian-12`),
@@ -60,7 +60,7 @@ test('the components are the npm packages, Node.js and the packages of Debian, e
 
 const bill = async (digest: string) => sbom(release, await all(), digest) as { serialNumber: string };
 
-test('the bill of materials changes only with the image', async () => {
+test('the serial number of the bill of materials changes only with the image', async () => {
   expect(await bill('sha256:aa')).toEqual(await bill('sha256:aa'));
   expect((await bill('sha256:aa')).serialNumber).toMatch(
     /^urn:uuid:[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/,
@@ -88,7 +88,7 @@ test('the provenance names the commit, the builder, and the hash of each file an
   });
 });
 
-test('the provenance names the repository without a tag, which may not exist or may be another commit', () => {
+test('the provenance contains the URL of the repository without a tag', () => {
   const source = 'https://git.example.com/platform';
   expect(provenance({ ...release, source }, [], new Map())).toMatchObject({
     predicate: {

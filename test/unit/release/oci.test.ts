@@ -44,34 +44,34 @@ async function open(compress: boolean) {
   return { layout: files.get('oci-layout')?.content.toString(), top, platforms, blobs: files.size - 2 };
 }
 
-test.each([true, false])(
-  'an image is an OCI layout with one index of all platforms (compressed: %s)',
-  async (compress) => {
-    const { layout, top, platforms, blobs } = await open(compress);
-    expect(layout).toBe('{"imageLayoutVersion":"1.0.0"}');
-    expect(top.annotations).toEqual({
-      'io.containerd.image.name': image.name,
-      'org.opencontainers.image.ref.name': '1.2.3',
+test.each([
+  ['a compressed', true],
+  ['an uncompressed', false],
+] as const)('%s image is an OCI layout with one index of all platforms', async (_, compress) => {
+  const { layout, top, platforms, blobs } = await open(compress);
+  expect(layout).toBe('{"imageLayoutVersion":"1.0.0"}');
+  expect(top.annotations).toEqual({
+    'io.containerd.image.name': image.name,
+    'org.opencontainers.image.ref.name': '1.2.3',
+  });
+  expect(platforms.map(({ platform }) => platform)).toEqual([
+    { architecture: 'amd64', os: 'linux' },
+    { architecture: 'arm64', os: 'linux' },
+  ]);
+  for (const { platform, config, layers } of platforms) {
+    expect(config).toMatchObject({
+      created: image.created,
+      architecture: platform?.architecture,
+      config: image.config,
     });
-    expect(platforms.map(({ platform }) => platform)).toEqual([
-      { architecture: 'amd64', os: 'linux' },
-      { architecture: 'arm64', os: 'linux' },
-    ]);
-    for (const { platform, config, layers } of platforms) {
-      expect(config).toMatchObject({
-        created: image.created,
-        architecture: platform?.architecture,
-        config: image.config,
-      });
-      const contents = layers.map(({ bytes }) => (compress ? gunzipSync(bytes) : bytes));
-      expect(contents.map((bytes) => `sha256:${sha256(bytes)}`)).toEqual(config.rootfs.diff_ids);
-      const files = await unpack(contents[1] as Buffer);
-      expect(files.get('a')?.content.toString()).toBe(`for ${platform?.architecture}`);
-    }
-    // The platforms share the blob of their common layer: index, 2 manifests, 2 configurations, 3 layers.
-    expect(blobs).toBe(8);
-  },
-);
+    const contents = layers.map(({ bytes }) => (compress ? gunzipSync(bytes) : bytes));
+    expect(contents.map((bytes) => `sha256:${sha256(bytes)}`)).toEqual(config.rootfs.diff_ids);
+    const files = await unpack(contents[1] as Buffer);
+    expect(files.get('a')?.content.toString()).toBe(`for ${platform?.architecture}`);
+  }
+  // The platforms share the blob of their common layer: index, 2 manifests, 2 configurations, 3 layers.
+  expect(blobs).toBe(8);
+});
 
 const ids = async (compress: boolean): Promise<string[]> => (await open(compress)).platforms.map(({ id }) => id);
 

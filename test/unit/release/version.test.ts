@@ -46,7 +46,7 @@ test.each(['', 'v1.2.3', '1.2', '01.2.3', '1.2.3+build', '1.2.3-', '1.2.3\n', 'l
   },
 );
 
-test('make release names each file that states another version, and the heading that is missing', () => {
+test('make release names each file that states another version, and the missing heading', () => {
   expect(versionProblems('1.3.0', files('1.2.3'))).toEqual([
     'package.json: version: expected 1.3.0, got 1.2.3; edit it and run make update',
     'Chart.yaml: version: expected 1.3.0, got 1.2.3; edit it and run make update',
@@ -55,13 +55,13 @@ test('make release names each file that states another version, and the heading 
   ]);
 });
 
-test('the section of a version ends at the next version', () => {
+test('the section of a version ends before the heading of the next version', () => {
   expect(section(changelog, '1.2.3')).toMatch(/^Read \[the guide\][^]*- A fix\.$/);
   expect(section(changelog, '1.2.3-rc.1')).toBe('- Candidate.');
   expect(section(changelog, '1.2')).toBeUndefined();
 });
 
-test('each item of a section is one line', () => {
+test('each list item of a section becomes one line', () => {
   expect(items(section(changelog, '1.2.3') ?? '')).toEqual([
     'One item on two lines.',
     'Another item: - with a part.',

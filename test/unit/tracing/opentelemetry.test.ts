@@ -44,7 +44,7 @@ function serve(tracer: OpenTracer, count: number, change: object = {}): void {
 }
 
 describe('a tracer', () => {
-  test('a tracer that is closed exports the spans that have ended', async () => {
+  test('a tracer exports all ended spans when it is closed', async () => {
     const tracer = open();
     serve(tracer, 3);
     await tracer.close();
@@ -65,7 +65,7 @@ describe('a tracer', () => {
     expect([lost, receiver.spans.length]).toEqual([1, 2]);
   });
 
-  test('a tracer can be closed although the receiver does not respond', async () => {
+  test('a tracer can be closed even if the receiver does not respond', async () => {
     receiver.serve = () => undefined;
     const tracer = open();
     serve(tracer, 1);
@@ -90,7 +90,7 @@ describe('a tracer', () => {
     expect([receiver.spans.length, lost]).toEqual([0, 2]);
   });
 
-  test('a tracer records about the configured part of the requests, and gives every request a trace ID', async () => {
+  test('a tracer records about the configured fraction of the requests, and gives every request a trace ID', async () => {
     const tracer = open(500_000);
     let described = 0;
     const describeRequest = () => {
@@ -123,7 +123,12 @@ describe('a span', () => {
       'GET /livez',
       { 'error.type': '502', 'http.response.status_code': 502 },
     ],
-    ['a refusal', { status: 403 }, 'GET /livez', { 'error.type': undefined, 'http.response.status_code': 403 }],
+    [
+      'a rejected request',
+      { status: 403 },
+      'GET /livez',
+      { 'error.type': undefined, 'http.response.status_code': 403 },
+    ],
     ['a client that disconnected', { status: undefined }, 'GET /livez', { 'error.type': 'aborted' }],
     ['a long path', { path: `/${'x'.repeat(5_000)}` }, 'GET /livez', { 'url.path': `/${'x'.repeat(1_023)}` }],
   ])('a span describes %s', async (_, change, name, attributes) => {
@@ -135,7 +140,7 @@ describe('a span', () => {
     for (const [key, value] of Object.entries(attributes)) expect(span?.attributes[key]).toBe(value);
   });
 
-  test('a span of a request to another server that has no response when its parent ends is aborted', async () => {
+  test('a client span without a response is recorded as aborted when its parent span ends', async () => {
     const tracer = open();
     const span = tracer.startServer({});
     const url = new URL('https://user:hush@logs.example:9200');

@@ -1,5 +1,5 @@
 // A receiver of OTLP with the official types: collector HTTP_ADDRESS GRPC_ADDRESS prints each span that it receives as a line
-// of JSON. kube-apiserver exports spans over gRPC, and this server over HTTP.
+// of JSON. kube-apiserver exports spans over gRPC, and platform-apiserver over HTTP.
 package main
 
 import (

@@ -36,12 +36,12 @@ describe('the serving certificate', () => {
     );
   });
 
-  test('a certificate that may not identify servers is rejected', async () => {
+  test('a certificate that is not allowed to identify servers is rejected', async () => {
     const client = { ...leafFields(leaf), keyUsage: ['1.3.6.1.5.5.7.3.2'] } as unknown as X509Certificate;
     expect(leafProblem(client, host, now)).toBe('is not allowed to identify servers');
   });
 
-  test('a certificate expires soon two weeks before its end', () => {
+  test('a certificate is reported as expiring soon in the last two weeks before it expires', () => {
     const end = leaf.validToDate.getTime();
     expect([expiresSoon(leaf, end - 15 * day), expiresSoon(leaf, end - 13 * day)]).toEqual([false, true]);
   });
@@ -59,14 +59,14 @@ const signed = (...bundle: readonly string[]): boolean =>
   isSignedBy({ leaf, intermediates: [] }, certificatesIn(bundle.join('\n')), now);
 
 describe('the caBundle', () => {
-  test('a bundle with the CA of the certificate has signed it, and other bundles have not', () => {
+  test('a caBundle is accepted only if it contains the CA that signed the certificate', () => {
     expect(signed(authority.cert)).toBe(true);
     expect(signed(other.cert, authority.cert)).toBe(true);
     expect(signed(other.cert)).toBe(false);
     expect(signed()).toBe(false);
   });
 
-  test('a bundle may contain the certificate itself, or reach it through the intermediates', () => {
+  test('a caBundle is accepted if it contains the certificate itself, or a CA that signed it through intermediates', () => {
     expect(signed(leaf.toString())).toBe(true);
     const chain = { leaf, intermediates: [new X509Certificate(other.cert), new X509Certificate(authority.cert)] };
     expect(isSignedBy(chain, certificatesIn(authority.cert), now)).toBe(true);
@@ -87,7 +87,7 @@ describe('the caBundle', () => {
     ).toBe(false);
   });
 
-  test('a bundle that is not PEM has no certificates, and a malformed certificate is an error', () => {
+  test('a caBundle that is not PEM contains no certificates, and a malformed certificate causes an error', () => {
     expect(certificatesIn('nothing')).toEqual([]);
     expect(() => certificatesIn('-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----')).toThrow('asn1');
   });

@@ -27,7 +27,7 @@ const check = (name: string, needs: readonly string[], findings: readonly Findin
 const run = (...all: readonly Check[]) => collect(runChecks(all, {} as Context));
 
 describe('the order of the checks', () => {
-  test('each check needs only checks before it', () => {
+  test('each check depends only on earlier checks', () => {
     const names = checks.map(({ name }) => name);
     for (const [index, { needs }] of checks.entries())
       for (const name of needs) expect(names.slice(0, index)).toContain(name);
@@ -58,7 +58,7 @@ describe('the order of the checks', () => {
     expect(results[2]?.findings).toEqual([ok('fine')]);
   });
 
-  test('the findings before a missing right or an error remain', async () => {
+  test('a check that lacks a right or throws keeps its earlier findings', async () => {
     const [right, error] = await run(
       check('a', [], [ok('first')], new Stop(notChecked('needs the right to get pods'))),
       check('b', [], [ok('first')], new Error('no response')),
@@ -85,7 +85,7 @@ describe('the report', () => {
     { name: 'DNS', findings: [ok('resolves')] },
   ];
 
-  test('the text has a line for each finding, escapes control characters, and counts each check once', () => {
+  test('the text report has a line for each finding, escapes control characters, and counts each check once', () => {
     expect(results.flatMap((result) => formatResult(result).split('\n'))).toEqual([
       'ok           pods: fine',
       'failed       pods: Pod a/b is not ready\\u{1b}[2J',
@@ -99,7 +99,7 @@ describe('the report', () => {
     expect(hasFailed(results.slice(1))).toBe(false);
   });
 
-  test('the JSON has the most important status of each check', () => {
+  test('the JSON report contains the most severe status of each check', () => {
     const subject = { version: '3.0.0', time: '2026-01-01T00:00:00.000Z', namespace: 'a', service: 'b' };
     expect(toJSON(results, subject)).toEqual({
       ...subject,

@@ -101,38 +101,68 @@ describe('NetworkPolicies', () => {
   const some = [{ podSelector: {} }];
 
   test.each<readonly [string, readonly NetworkPolicy[], string, RegExp]>([
-    ['no policy', [], 'ok', /no NetworkPolicy/],
-    ['a policy without rules', [policy({})], 'failed', /do not allow .* port 10250/],
-    ['a policy for another port', [policy({ ingress: [{ ports: [{ port: 443 }] }] })], 'failed', /do not allow/],
+    ['no problem without a NetworkPolicy', [], 'ok', /no NetworkPolicy/],
+    ['a failure for a policy without rules', [policy({})], 'failed', /do not allow .* port 10250/],
     [
-      'a policy for UDP',
+      'a failure for a policy that allows only another port',
+      [policy({ ingress: [{ ports: [{ port: 443 }] }] })],
+      'failed',
+      /do not allow/,
+    ],
+    [
+      'a failure for a policy that allows only UDP',
       [policy({ ingress: [{ ports: [{ port: 10_250, protocol: 'UDP' }] }] })],
       'failed',
       /do not allow/,
     ],
-    ['a policy for all ports', [policy({ ingress: [{}] })], 'ok', /from all addresses$/],
-    ['a policy for the named port', [policy({ ingress: [{ ports: [{ port: 'aggregated' }] }] })], 'ok', /from all/],
-    ['a range of ports', [policy({ ingress: [{ ports: [{ port: 1, endPort: 20_000 }] }] })], 'ok', /from all/],
-    ['some senders', [policy({ ingress: [{ from: some }] })], 'ok', /must include those of kube-apiserver$/],
-    ['a second policy', [policy({ ingress: [{ from: some }] }), policy({ ingress: [{}] })], 'ok', /from all/],
-    ['an egress policy', [policy({ policyTypes: ['Egress'] })], 'ok', /must also allow the pods to connect/],
-  ])('%s has the right finding', (_, policies, status, message) => {
+    ['no problem for a policy that allows all ports', [policy({ ingress: [{}] })], 'ok', /from all addresses$/],
+    [
+      'no problem for a policy that allows the named port',
+      [policy({ ingress: [{ ports: [{ port: 'aggregated' }] }] })],
+      'ok',
+      /from all/,
+    ],
+    [
+      'no problem for a policy that allows a range with the port',
+      [policy({ ingress: [{ ports: [{ port: 1, endPort: 20_000 }] }] })],
+      'ok',
+      /from all/,
+    ],
+    [
+      'the senders that a policy must include',
+      [policy({ ingress: [{ from: some }] })],
+      'ok',
+      /must include those of kube-apiserver$/,
+    ],
+    [
+      'no problem if a second policy allows all senders',
+      [policy({ ingress: [{ from: some }] }), policy({ ingress: [{}] })],
+      'ok',
+      /from all/,
+    ],
+    [
+      'the connections that an egress policy must allow',
+      [policy({ policyTypes: ['Egress'] })],
+      'ok',
+      /must also allow the pods to connect/,
+    ],
+  ])('the doctor reports %s', (_, policies, status, message) => {
     const { message: text, ...finding } = policyFinding(policies, 10_250, 'show');
     expect(text).toMatch(message);
     expect(finding).toEqual(status === 'failed' ? { status, command: 'show' } : { status });
   });
 
   test.each([
-    [{}, true],
-    [{ matchLabels: { a: '1' } }, true],
-    [{ matchLabels: { a: '2' } }, false],
-    [{ matchExpressions: [{ key: 'a', operator: 'In', values: ['1', '2'] }] }, true],
-    [{ matchExpressions: [{ key: 'a', operator: 'NotIn', values: ['1'] }] }, false],
-    [{ matchExpressions: [{ key: 'b', operator: 'NotIn', values: ['1'] }] }, true],
-    [{ matchExpressions: [{ key: 'b', operator: 'Exists' }] }, false],
-    [{ matchExpressions: [{ key: 'b', operator: 'DoesNotExist' }] }, true],
-  ])('the selector %j matches the labels a=1: %s', (selector, expected) => {
-    expect(matches(selector, { a: '1' })).toBe(expected);
+    [{}, 'matches'],
+    [{ matchLabels: { a: '1' } }, 'matches'],
+    [{ matchLabels: { a: '2' } }, 'does not match'],
+    [{ matchExpressions: [{ key: 'a', operator: 'In', values: ['1', '2'] }] }, 'matches'],
+    [{ matchExpressions: [{ key: 'a', operator: 'NotIn', values: ['1'] }] }, 'does not match'],
+    [{ matchExpressions: [{ key: 'b', operator: 'NotIn', values: ['1'] }] }, 'matches'],
+    [{ matchExpressions: [{ key: 'b', operator: 'Exists' }] }, 'does not match'],
+    [{ matchExpressions: [{ key: 'b', operator: 'DoesNotExist' }] }, 'matches'],
+  ])('the selector %j %s the labels a=1', (selector, expected) => {
+    expect(matches(selector, { a: '1' }) ? 'matches' : 'does not match').toBe(expected);
   });
 });
 
@@ -144,7 +174,7 @@ platform_apiserver_store_age_seconds{resource="nodes"} ${age}
 `;
 
 describe('reports of a replica', () => {
-  test('readyz?verbose becomes a failure or a warning for each check that has a problem', () => {
+  test('the doctor reports a failure or a warning for each check of readyz?verbose that has a problem', () => {
     const text = [
       '[+]configuration ok (warning: the latest configuration was rejected: a: must be b)',
       '[-]users failed: not read yet',
@@ -177,10 +207,13 @@ describe('reports of a replica', () => {
         ['warning', 'a: the cache of nodes has received nothing for 130 s'],
       ],
     ],
-  ])('metrics of a cache with %d bytes and an age of %d s have the right findings', (bytes, age, expected) => {
-    const found = cacheFindings(metrics(bytes, age), 'a', 'raise');
-    expect(found.map(({ status, message }) => [status, message])).toEqual(expected);
-  });
+  ])(
+    'the doctor compares a cache of nodes with %d bytes and an age of %d s with the thresholds',
+    (bytes, age, expected) => {
+      const found = cacheFindings(metrics(bytes, age), 'a', 'raise');
+      expect(found.map(({ status, message }) => [status, message])).toEqual(expected);
+    },
+  );
 });
 
 test.each([
@@ -195,7 +228,7 @@ test.each([
   ['Get "https://10.0.0.1:10250": context deadline exceeded', /Open port 10250/],
   ['dial tcp 10.0.0.1:10250: connect: connection refused', /Open port 10250/],
   ['endpoints for service/x have no addresses', /^$/],
-])('the message %j of kube-aggregator has the right explanation', (message, expected) => {
+])('the explanation of the message %j of kube-aggregator matches %s', (message, expected) => {
   expect(explain(message)).toMatch(expected);
 });
 
@@ -209,7 +242,7 @@ test.each([
     /may block: .* i\/o timeout$/,
   ],
 ])(
-  'a response of the proxy for Services with status %d and the body %j has the right finding',
+  'the finding about a response of the Service proxy with the status %d and the body %j is "%s"',
   (code, text, status, message) => {
     expect(connectionFinding(code, text, 'show')).toMatchObject({ status, message: expect.stringMatching(message) });
   },
@@ -268,17 +301,17 @@ describe('the clock', () => {
   const sent = new Date('2026-01-01T00:00:00Z').getTime();
   const date = new Date(sent).toUTCString();
   test.each([
-    ['equal', sent, sent + 500, 0],
-    ['within the second of the header', sent + 900, sent + 950, 0],
-    ['tolerated', sent + 10_900, sent + 11_000, 0],
-    ['ahead', sent + 31_000, sent + 31_100, 30_000],
-    ['behind', sent - 40_000, sent - 35_000, -35_000],
-    ['behind by less than the duration of the request', sent - 5_000, sent + 20_000, 0],
-  ])('a clock that is %s is recognized', (_, from, to, expected) => {
+    ['that is equal has no skew', sent, sent + 500, 0],
+    ['within the second of the Date header has no skew', sent + 900, sent + 950, 0],
+    ['within the tolerance has no skew', sent + 10_900, sent + 11_000, 0],
+    ['that is ahead has a positive skew', sent + 31_000, sent + 31_100, 30_000],
+    ['that is behind has a negative skew', sent - 40_000, sent - 35_000, -35_000],
+    ['that is behind by less than the duration of the request has no skew', sent - 5_000, sent + 20_000, 0],
+  ])('a clock %s', (_, from, to, expected) => {
     expect(clockSkew(date, from, to)).toBe(expected);
   });
 
-  test('a response without a date is no skew, and a skew is described in seconds', () => {
+  test('a response without a Date header implies no skew, and a skew is described in whole seconds', () => {
     expect(clockSkew(undefined, sent, sent)).toBe(0);
     expect([describeSkew(30_400), describeSkew(-30_400)]).toEqual(['30 s ahead of', '30 s behind']);
   });
@@ -297,7 +330,7 @@ test('the rules of a role become one review for each verb, resource and name', (
   expect(attributesOf({ namespace: undefined, rules })[0]).not.toHaveProperty('namespace');
 });
 
-test('commands repeat the flags of the doctor, quoted for a shell', () => {
+test('the commands in findings contain the flags of the doctor, quoted for a shell', () => {
   const given = new Commands({ namespace: 'n', kubeconfig: "/tmp/it's", context: 'prod' });
   expect(given.inNamespace('get pods')).toBe(`kubectl --kubeconfig='/tmp/it'\\''s' --context=prod -n n get pods`);
   expect(given.helm('test r')).toBe(`helm --kubeconfig='/tmp/it'\\''s' --kube-context=prod -n n test r`);

@@ -55,12 +55,12 @@ describe('objects in the support bundle', () => {
     ['a header of a probe', { httpGet: { httpHeaders: [{ name: 'X-Api-Key', value: 'hunter2' }] } }],
     ['an argument of a container', { containers: [{ args: ['--admin-password=hunter2'] }] }],
     ['a configuration that is not YAML', { kind: 'ConfigMap', data: { 'platform.yaml': '{secret: hunter2' } }],
-  ])('%s contains no secret', (_, object) => {
+  ])('the support bundle contains no secret of %s', (_, object) => {
     const text = JSON.stringify(redactObject(object));
     expect(text).not.toMatch(/hunter2|aHVudGVyMg|12345678|true/);
   });
 
-  test('the names of keys and variables, references and other settings remain', () => {
+  test('the support bundle keeps the names of keys and variables, references, and other settings', () => {
     expect(redactObject({ kind: 'Secret', metadata: { name: 'a' }, data: { password: 'eA==' } })).toEqual({
       kind: 'Secret',
       metadata: { name: 'a' },

@@ -69,7 +69,7 @@ contexts:
     expect(await fileAccess(file).headers()).toEqual({ Authorization: 'Bearer t' });
   });
 
-  test('several kubeconfig files are merged, in which the first entry of a name and the first current context apply', async () => {
+  test('several kubeconfig files are merged: the first entry with a name and the first current context apply', async () => {
     for (const name of ['a', 'b']) {
       mkdirSync(join(directory, name));
       put(`${name}/token`, name);

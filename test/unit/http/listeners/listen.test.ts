@@ -82,7 +82,7 @@ const tunnels: readonly [string, () => Promise<Listener>, (port: number) => Prom
 ];
 
 describe.each(tunnels)('a client %s', (_, listen, open) => {
-  test('the first response after the start of a shutdown ends the connection of the client', async () => {
+  test('the first response after a shutdown starts closes the connection of the client', async () => {
     const listener = await listen();
     const socket = await open(listener.port);
     listener.drain();
