@@ -10,7 +10,7 @@ const recheckInterval = 10_000;
 
 interface OpenStream {
   readonly authenticate: Authenticator;
-  /** Position on the wheel. */
+  /** Position of the next check on the timer wheel. */
   at: number;
 }
 
@@ -24,7 +24,7 @@ export class OpenStreams {
   readonly #bySession = new Map<string, Set<Exchange>>();
   #hasEnded = false;
 
-  /** Returns the filter that follows authentication by the same authenticator. */
+  /** Returns the filter that runs after `authenticate` has authenticated the request. */
   filter(authenticate: Authenticator): RequestFilter {
     return (exchange) => {
       if (!exchange.info.isLongRunning) return;
@@ -110,8 +110,8 @@ async function reauthenticate(exchange: Exchange, authenticate: Authenticator): 
 }
 
 /**
- * Returns the next time, by `performance.now()`, at which all streams of this user are rechecked together. Users are spread over the
- * interval.
+ * Returns the next time, by `performance.now()`, at which all streams of this user are rechecked together. The times of
+ * the users are spread over the interval.
  */
 function nextRecheck({ user }: Exchange): number {
   const now = performance.now();

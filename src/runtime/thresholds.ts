@@ -1,21 +1,21 @@
 const day = 86_400;
 
 /**
- * Values at which alerts, dashboards and `platform-apiserver doctor` report a problem. The alerts in
- * charts/platform-apiserver/monitoring/rules.yaml contain the same values, which a test compares.
+ * Values at which alerts, dashboards and `platform-apiserver doctor` report a problem. A test checks that the alerts in
+ * charts/platform-apiserver/monitoring/rules.yaml have the same values.
  */
 export const thresholds = {
   /** Fraction of requests with a 5xx status that the objective allows in 30 days. */
   errors: 0.005,
-  /** Fraction of `get` and `list` requests longer than one second that the objective allows in 30 days. */
+  /** Fraction of `get` and `list` requests that the objective allows to take longer than one second in 30 days. */
   slowReads: 0.01,
   /** Seconds without data after which the cache of a resource is stale. */
   cacheAge: 120,
   /** Fraction of cache.maxBytes above which a further resource may not fit. */
   cacheSize: 0.9,
-  /** Seconds that one of a hundred requests waits for the event loop. */
+  /** 99th percentile of the event-loop lag, in seconds, above which a replica is overloaded. */
   eventLoopLag: 0.1,
-  /** Seconds until the serving certificate expires. */
+  /** Seconds before the expiry of the serving certificate from which on the problem has this severity. */
   certificateExpiry: { warning: 14 * day, critical: 2 * day },
 } as const;
 

@@ -19,7 +19,7 @@ export class UnderWay {
     for (const key of keys) this.#retry(key);
   }
 
-  /** Calls `retry` when fewer attempts are under way under this key. Retries run in the order of their calls. */
+  /** Calls `retry` when fewer attempts are under way under this key. Retries run in the order in which `wait` was called. */
   wait(key: string, retry: Retry): void {
     const line = this.#waiting.get(key);
     if (line === undefined) this.#waiting.set(key, [retry]);

@@ -1,6 +1,7 @@
 /**
  * Forwards the requests of callers to kube-apiserver unchanged, streaming in both directions over persistent
- * connections. The right to impersonate is root-equivalent, so requests that impersonate nobody are rejected.
+ * connections. Rejects requests that impersonate nobody: they would run with this server's own rights, which are
+ * root-equivalent.
  */
 import http, { type ClientRequest, type IncomingMessage } from 'node:http';
 import https from 'node:https';

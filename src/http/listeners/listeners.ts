@@ -30,8 +30,8 @@ export interface ListenerFigures {
 }
 
 /**
- * Milliseconds for which connections without a request stay open after their listener has closed. The request of a
- * connection that was opened last may still be on its way; Go's Server.Shutdown waits for it, too.
+ * Milliseconds for which connections without a request stay open after their listener has closed. The first request of
+ * a connection that was just opened may still be in flight. Go's Server.Shutdown waits for it, too.
  */
 const idleTime = 1_000;
 
@@ -75,7 +75,10 @@ export class Listeners {
     for (const listener of this.#open.values()) listener.drain();
   }
 
-  /** Closes the listeners. Watches end spread over half of the grace period, so that their clients do not reconnect at the same time. */
+  /**
+   * Closes the listeners. The ends of watches are spread over half of the grace period, so that clients do not all
+   * reconnect at the same time.
+   */
   async stop({ announce, grace }: StopTimes): Promise<void> {
     this.#options.openStreams.endAll(announce === 0 ? 0 : grace / 2);
     const idle = announce === 0 ? 0 : idleTime;

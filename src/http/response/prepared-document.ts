@@ -20,7 +20,10 @@ interface Kind {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** Bytes that are written to the socket at a time, because TLS copies them. */
+/**
+ * Bytes that are written to the socket at a time. TLS encrypts each write into a copy, so larger pieces would take more
+ * memory for each slow client.
+ */
 const pieceSize = 16 * 1024;
 
 export class PreparedDocument {

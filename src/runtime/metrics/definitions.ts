@@ -58,7 +58,7 @@ export const requestDurations = durations(
 
 export const requestsInFlight = level({
   name: 'requests_in_flight',
-  help: 'Requests in progress, except watches, streams and probes. `body` counts incomplete logins, `authentication` requests that wait for authentication.',
+  help: 'Requests in progress, except watches, streams and probes. `body` counts incomplete logins, and `authentication` counts requests that wait for authentication.',
   labels: { kind: oneOf('read', 'change', 'login', 'body', 'anonymous', 'authentication') },
 });
 
