@@ -4,7 +4,7 @@
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
 
-# The Node.js version that package.json pins, not that of the machine.
+# Node.js in the version that package.json pins, not in the version of the machine.
 node := node_modules/.bin/node
 installed := node_modules/.package-lock.json
 
@@ -51,7 +51,7 @@ test-clients: $(installed) ## test with clients of other projects (TOOLS="fabric
 	@$(node) test/clients/main.ts $(TOOLS)
 
 .PHONY: test-loki
-test-loki: $(installed) ## build Loki and test the log store with it
+test-loki: $(installed) ## build Loki, and test log queries with it
 	@$(node) --experimental-vm-modules --disable-warning=ExperimentalWarning \
 	  node_modules/jest/bin/jest.js --testTimeout=300000 test/loki/
 
@@ -61,11 +61,11 @@ test-monitoring: $(installed) ## build Prometheus, and test the alerts and dashb
 	  node_modules/jest/bin/jest.js --runInBand test/monitoring/
 
 .PHONY: conformance
-conformance: $(installed) ## run the Kubernetes end-to-end tests at kube-apiserver and through the gateway
+conformance: $(installed) ## run the Kubernetes end-to-end tests directly at kube-apiserver and through the gateway
 	@$(node) test/upstream/main.ts
 
 .PHONY: chaos
-chaos: $(installed) ## kill replicas while users log in, refresh and revoke (CHAOS=600 seconds)
+chaos: $(installed) ## kill replicas while users log in, refresh tokens and revoke sessions (CHAOS=600 seconds)
 	@CHAOS=$${CHAOS:-600} $(node) --experimental-vm-modules --disable-warning=ExperimentalWarning \
 	  node_modules/jest/bin/jest.js test/integration/session-faults.test.ts
 
@@ -116,7 +116,7 @@ screenshot: $(installed) ## take the screenshot of /docs for docs/reference/api.
 audit: ## list known vulnerabilities of the packages in the image
 	@npm audit --omit=dev
 
-# Variables: hack/release/main.ts.
+# hack/release/main.ts describes the variables.
 .PHONY: release
 release: $(installed) ## write the files of a release to dist/release (VERSION=1.2.3 IMAGE=registry.example.com/name)
 	@$(node) hack/release/main.ts
@@ -127,14 +127,15 @@ release-check: ## build the release again in a clone of the commit, and compare 
 	  $(MAKE) -C "$$clone" release; diff dist/release/SHA256SUMS "$$clone/dist/release/SHA256SUMS"; \
 	  echo 'both builds are identical'
 
-# The signature is one that `cosign verify-blob` accepts. Signing is apart from the build, in which npm packages run.
+# `cosign verify-blob` accepts the signature. Signing is separate from the build, because the build runs code of npm
+# packages, which must not have access to the key.
 .PHONY: sign
 sign: ## sign the checksums of a release (KEY=FILE, a private key in PEM)
 	@cd dist/release && sha256sum --check --strict --quiet SHA256SUMS
 	@openssl dgst -sha256 -sign $(KEY) -out dist/SHA256SUMS.der dist/release/SHA256SUMS
 	@openssl base64 -A -in dist/SHA256SUMS.der -out dist/release/SHA256SUMS.sig
 
-# Needs skopeo, helm and gh, logged in.
+# Needs skopeo and helm with access to the registry, and gh with access to GitHub.
 .PHONY: publish
 publish: CHARTS ?= $(dir $(IMAGE))charts
 publish: ## push the image and the chart of a release, and create the release on GitHub (VERSION IMAGE)
@@ -144,7 +145,7 @@ publish: ## push the image and the chart of a release, and create the release on
 	  --notes-file dist/release/release-notes.md dist/release/*
 
 .PHONY: update-base
-update-base: $(installed) ## pin the current versions of the packages of Debian in the image
+update-base: $(installed) ## pin the current versions of the Debian packages in the image
 	@$(node) hack/update-base.ts
 
 .PHONY: clean

@@ -1,6 +1,6 @@
 /**
- * Pins the current versions of the packages of Debian that the image contains (hack/release/debian.json). Uses the sources of apt, which
- * must be those of Debian 12.
+ * Pins the current versions of the Debian packages that the image contains (hack/release/debian.json). The sources of
+ * apt on this machine must be those of Debian 12.
  *
  * Usage: node hack/update-base.ts
  */

@@ -155,7 +155,7 @@ function descriptionOf({ key, schema, required }: Row): string {
   return `(${properties.join('; ')})${description === undefined ? '' : `: ${prose(description)}.`}`;
 }
 
-/** Sections without a description are evident from their keys. */
+/** Sections without a description get no item, because their keys explain them. */
 const isListed = ({ schema }: Row): boolean => schema.description !== undefined || typeOf(schema) !== 'object';
 
 /** Returns one item for all keys of the same name and description, such as the URL of each log store. */

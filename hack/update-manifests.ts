@@ -1,9 +1,9 @@
 /**
  * Generates the plain YAML for kustomize from the chart, so that the two cannot drift: manifests/base from the default values, and
  * manifests/monitoring from the values that add objects for Prometheus and Grafana. It leaves out Helm's labels, and the CRDs, which the
- * base takes from manifests/crds. Also generates the rights of the server for `platform-apiserver doctor`.
+ * base takes from manifests/crds. Also generates the list of the server's rights that `platform-apiserver doctor` checks.
  *
- * Usage: node hack/update-manifests.ts [--check]. It uses the helm of the local cluster.
+ * Usage: node hack/update-manifests.ts [--check]. It uses the helm binary of the local cluster.
  */
 import { execFileSync } from 'node:child_process';
 import path from 'node:path';
@@ -84,7 +84,7 @@ kind: Kustomization
 resources:
 ${resources.map((name) => `  - ${name}\n`).join('')}`;
 
-/** Writes the files of a folder of kustomize, which also includes the `further` resources. */
+/** Writes a kustomize folder: the files, and a kustomization that also includes the `further` resources. */
 async function writeManifests(
   name: string,
   files: readonly (readonly [name: string, text: string])[],

@@ -25,7 +25,7 @@ const item = ({ name, kind, help, labels }: Defined): string => {
   return `- \`${name}\` (${[kind, ...of].join(', ')}): ${help}`;
 };
 
-/** Descriptions of label values. A label with different values in different metrics has an item for each, which names the metrics. */
+/** Descriptions of label values. If the values of a label differ between metrics, each set of values has an item that names the metrics. */
 const values = metrics.flatMap(({ name, labels }) =>
   Object.entries(labels).map(([label, { description }]) => ({ name, label, description })),
 );

@@ -76,7 +76,7 @@ const query = (expr: string, legendFormat: string, index: number, isInstant: boo
   range: !isInstant,
 });
 
-/** Returns a line chart of queries by their legends. Three charts fill the width. */
+/** Returns a line chart. The keys of `queries` are the legends. Three charts fill the width. */
 export function chart(
   { title, description, unit }: PanelText,
   queries: Readonly<Record<string, string>>,

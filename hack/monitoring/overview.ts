@@ -8,7 +8,7 @@ const { errors, slowReads, cacheAge, cacheSize, eventLoopLag, certificateExpiry 
 const reads = ['verb=~"get|list"', 'resource!="logs"'];
 const changes = ['verb=~"create|update|patch|delete|deletecollection|post|put"'];
 const recorded = (metric: string): string => series(`namespace_job:platform_apiserver_${metric}`);
-/** Fraction of the errors that the objective allows in 30 days and that are left. */
+/** Returns a query for the unused fraction of the errors that the objective allows in 30 days. */
 const budgetLeft = (bad: string, all: string, allowed: number): string =>
   `1 - sum(sum_over_time(${recorded(bad)}[30d])) / sum(sum_over_time(${recorded(all)}[30d])) / ${allowed}`;
 
@@ -41,7 +41,7 @@ const status: Row = {
     stat(
       {
         title: 'Error budget left',
-        description: 'Fraction of the failed requests that the objective allows in 30 days and that are left.',
+        description: 'Unused fraction of the failed requests that the objective allows in 30 days.',
         unit: 'percentunit',
       },
       budgetLeft('request_errors:rate5m', 'requests:rate5m', errors),
@@ -50,7 +50,7 @@ const status: Row = {
     stat(
       {
         title: 'Latency budget left',
-        description: 'Fraction of the slow reads that the objective allows in 30 days and that are left.',
+        description: 'Unused fraction of the slow reads that the objective allows in 30 days.',
         unit: 'percentunit',
       },
       budgetLeft('slow_reads:rate5m', 'reads:rate5m', slowReads),
@@ -59,7 +59,8 @@ const status: Row = {
     stat(
       {
         title: 'Certificate expires in',
-        description: 'Time until the serving certificate expires. The certificate should be renewed weeks before.',
+        description:
+          'Time until the serving certificate expires. The certificate should be renewed weeks before it expires.',
         unit: 's',
       },
       `min(${own('serving_certificate_expiry_timestamp_seconds')}) - time()`,
@@ -98,7 +99,7 @@ const traffic: Row = {
       {
         title: 'Requests in progress',
         description:
-          'Requests in progress by kind. Each kind has a limit for each replica, above which requests get 429.',
+          'Requests in progress by kind. Each replica limits each kind, and rejects requests above the limit with 429.',
         unit: 'short',
       },
       { '{{kind}}': sumBy('kind', own('requests_in_flight')) },
@@ -281,7 +282,7 @@ const cache: Row = {
       {
         title: 'Complete lists',
         description:
-          'Lists that the cache reads per second, for the ten resources with the most lists. More than a few mean that watches are interrupted.',
+          'Lists that the cache reads per second, for the ten resources with the most lists. Many lists mean that watches are interrupted.',
         unit: 'ops',
       },
       { '{{resource}}': `topk(10, ${sumBy('resource', rate(own('cache_lists_total')))})` },
@@ -321,7 +322,7 @@ const logs: Row = {
     chart(
       {
         title: 'Audit events',
-        description: 'Audit events per second, and lost events by sink. Lost events are missing in the audit log.',
+        description: 'Audit events per second, and lost events by sink. Lost events are missing from the audit log.',
         unit: 'ops',
       },
       {
@@ -376,7 +377,7 @@ const saturation: Row = {
       {
         title: 'Duration of password checks',
         description:
-          'Percentiles without the time in the queue. An increase means that the CPU is overloaded or throttled.',
+          'Percentiles, excluding the time in the queue. An increase means that the CPU is overloaded or throttled.',
         unit: 's',
       },
       percentiles('password_hash_duration_seconds'),

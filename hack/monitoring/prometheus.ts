@@ -6,16 +6,16 @@ import { run, type RunningService } from '../cluster/running.ts';
 
 const modules = join(import.meta.dirname, 'programs');
 const commands = 'github.com/prometheus/prometheus/cmd';
-/** Leaves out the clients of clouds, which find targets there. */
+/** Leaves out service discovery that calls the APIs of cloud providers. */
 const tags = ['remove_all_sd'];
 
-/** Milliseconds that the first build of both programs takes at most, on a busy machine. */
+/** Maximum duration of the first build of both programs on a busy machine, in milliseconds. */
 export const buildTimeout = 3_600_000;
 
 /** Returns the path of promtool, which checks rules and runs their unit tests. */
 export const promtool = (): Promise<string> => goProgram(modules, `${commands}/promtool`, tags);
 
-/** Starts Prometheus with a configuration and with its data in `dir`. */
+/** Starts Prometheus with a configuration. Prometheus stores its data in `dir`. */
 export async function startPrometheus(dir: string, port: number, configuration: object): Promise<RunningService> {
   const prometheus = await goProgram(modules, `${commands}/prometheus`, tags);
   await mkdir(dir, { recursive: true, mode: 0o700 });

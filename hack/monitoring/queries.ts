@@ -1,6 +1,6 @@
 /** Parts of the queries of the dashboards. */
 
-/** Selects the time series of a metric for the variables of the dashboard. Adds `matchers`, such as `code=~"5.."`. */
+/** Selects the time series of a metric that match the variables of the dashboard and `matchers`, such as `code=~"5.."`. */
 export const series = (metric: string, ...matchers: readonly string[]): string =>
   `${metric}{${['namespace=~"$namespace"', 'job=~"$job"', ...matchers].join(', ')}}`;
 
@@ -20,6 +20,6 @@ export function quantile(q: number, histogram: string, labels = '', ...matchers:
   return `histogram_quantile(${q}, ${sumBy(by, rate(own(`${histogram}_bucket`, ...matchers)))})`;
 }
 
-/** Returns the 50th, 90th and 99th percentile of a histogram of the server by legend. */
+/** Returns queries for the 50th, 90th and 99th percentile of a histogram of the server, by legend. */
 export const percentiles = (histogram: string, ...matchers: readonly string[]): Readonly<Record<string, string>> =>
   Object.fromEntries([0.5, 0.9, 0.99].map((q) => [`p${q * 100}`, quantile(q, histogram, '', ...matchers)]));

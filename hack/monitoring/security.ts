@@ -4,7 +4,7 @@ import { own, rate, sumBy } from './queries.ts';
 
 const failures = own('logins_total', 'outcome!="LoggedIn"');
 
-/** Returns how often something happened in the time range of the dashboard. */
+/** Returns a query for the increase of a counter in the time range of the dashboard. */
 const count = (selector: string): string => `sum(increase(${selector}[$__range]))`;
 
 const summary: Row = {
@@ -44,7 +44,7 @@ const summary: Row = {
       ['green', [0.5, 'red']],
     ),
     stat(
-      { title: 'Lost audit events', description: 'Events that are missing in the audit log.', unit: 'short' },
+      { title: 'Lost audit events', description: 'Events that are missing from the audit log.', unit: 'short' },
       count(own('audit_events_dropped_total')),
       ['green', [0.5, 'red']],
     ),

@@ -8,7 +8,7 @@ import { architectures } from './oci.ts';
 import type { Release } from './release.ts';
 import { tarGzip, text, type Entry } from './tar.ts';
 
-/** The descriptions already contain the examples. */
+/** Returns the API descriptions without the folder of examples, because the descriptions already contain them. */
 export const descriptions = (path: string, root: string): Entry[] =>
   tree(path, join(root, 'api'), (one) => basename(one) !== 'examples');
 

@@ -35,7 +35,7 @@ export async function cli({ root }: Release): Promise<Buffer> {
       ({ path }) => path !== 'package.json' && !path.startsWith('dist/node_modules/'),
     );
     const own = JSON.stringify(manifest, null, 2);
-    // The name of the folder is that of npm pack.
+    // npm pack uses the same folder name.
     return await tarGzip([...files, text('package.json', own)].map((one) => ({ ...one, path: `package/${one.path}` })));
   } finally {
     await rm(dist, { recursive: true });

@@ -1,4 +1,4 @@
-/** The parts of the image that come from elsewhere: npm packages, Node.js and packages of Debian. */
+/** Third-party parts of the image: npm packages, Node.js and Debian packages. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ShippedPackage } from '../build.ts';
@@ -16,7 +16,7 @@ export interface Component {
   readonly hash: { readonly alg: 'SHA-256' | 'SHA-512'; readonly content: string };
   /** SPDX expression; the licences of Debian's packages are in the image. */
   readonly license?: string;
-  /** Name by which vulnerability databases list it, if a package URL is not enough. */
+  /** Name of the component in vulnerability databases, if a package URL is not enough. */
   readonly cpe?: string;
 }
 

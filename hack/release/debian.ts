@@ -27,7 +27,7 @@ export const pinFile = join(import.meta.dirname, 'debian.json');
 
 export const readPins = async (): Promise<Pins> => JSON.parse(await readFile(pinFile, 'utf8')) as Pins;
 
-/** Libraries, licences, and the release by which scanners recognize Debian. Programs, locales and character sets are left out. */
+/** Selects libraries, licences, and the files by which scanners recognize the Debian release. */
 const wanted =
   /^(?:(?:usr\/)?lib(?:64)?\/(?:[^/]+\/)?[^/]+\.so[^/]*|usr\/share\/doc\/[^/]+\/copyright|(?:etc|usr\/lib)\/os-release|etc\/debian_version)$/;
 
@@ -106,7 +106,7 @@ export async function withApt<T>(
       `APT::Architecture=${architecture}`,
       `APT::Architectures=${architecture}`,
       'Acquire::Languages=none',
-      // The user _apt cannot write to the folder.
+      // By default, apt-get downloads as the user _apt, who cannot write to the folder.
       'APT::Sandbox::User=',
     ].flatMap((option) => ['--option', option]);
     const apt = (...args: readonly string[]): Promise<string> =>

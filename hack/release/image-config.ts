@@ -5,7 +5,7 @@ import type { ImageConfig } from './oci.ts';
 
 const dockerfile = join(import.meta.dirname, '../../Dockerfile');
 
-/** Base images set PATH, but the image has none. */
+/** Base images set PATH, but the image has no base image. */
 const searchPath = 'PATH=/usr/local/bin:/usr/bin:/bin';
 
 export function imageConfig(dockerfileText = readFileSync(dockerfile, 'utf8')): ImageConfig {

@@ -27,7 +27,7 @@ async function run(): Promise<void> {
     'CHANGELOG.md': read('CHANGELOG.md'),
   });
   const git = async (...args: readonly string[]): Promise<string> => (await output('git', args, { cwd: root })).trim();
-  // The provenance names the commit.
+  // The release must contain exactly the commit that the provenance names.
   if ((await git('status', '--porcelain')) !== '') problems.push('the work tree has changes; commit them first');
   if (problems.length > 0) throw new Error(problems.join('\n'));
   const [commit = '', seconds = ''] = (await git('log', '-1', '--format=%H %ct')).split(' ');

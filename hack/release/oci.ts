@@ -27,7 +27,7 @@ export interface Image {
   /** The layers of each platform, lowest first. */
   readonly platforms: Partial<Record<Architecture, readonly (readonly Entry[])[]>>;
   readonly config: ImageConfig;
-  /** Time of the image in RFC 3339. */
+  /** Creation time of the image, in RFC 3339. */
   readonly created?: string;
 }
 
@@ -42,7 +42,7 @@ export interface Archive {
   readonly pieces: readonly Buffer[];
   /** Digest of the index, by which registries identify the image. */
   readonly digest: string;
-  /** Bytes of the layers of each platform. */
+  /** Total size of the layers of each platform, in bytes. */
   readonly sizes: Partial<Record<Architecture, number>>;
 }
 
@@ -55,8 +55,8 @@ const digestOf = (bytes: readonly Buffer[]): string => {
 };
 
 /**
- * Returns an image as an archive. A compressed archive takes 15 seconds of CPU for each platform with Node.js; its image has the same
- * id as without compression.
+ * Returns an image as an archive. Compressing the layers of one platform of the server takes 15 seconds of CPU.
+ * Compression does not change the id of the image.
  */
 export async function archive(image: Image, { compress = false } = {}): Promise<Archive> {
   const files = new Map<string, Entry>();

@@ -2,13 +2,13 @@
 import type { Component } from './components.ts';
 import type { Release } from './release.ts';
 
-/** `subjects` maps names to SHA-256 in hexadecimal digits. */
+/** `subjects` maps file names to SHA-256 hashes in hexadecimal digits. */
 export function provenance(
   { version, image, source, builder, commit }: Release,
   components: readonly Component[],
   subjects: ReadonlyMap<string, string>,
 ): object {
-  // Without a tag, since a build does not need one. The commit identifies the source.
+  // The URI has no tag, since a build does not need one. The commit identifies the source.
   const sourceUri = source === undefined ? {} : { uri: `git+${source}` };
   return {
     _type: 'https://in-toto.io/Statement/v1',

@@ -33,10 +33,10 @@ export interface Release {
   readonly created: string;
 }
 
-/** Bytes of the compressed layers of one platform, at most. */
+/** Maximum total size of the compressed layers of one platform, in bytes. */
 const maxImage = 75_000_000;
 
-/** Returns the files by name, each as pieces. Throws if the release would break a promise about licences or size. */
+/** Returns the files by name, each as pieces. Throws if a licence or the size of an image is not allowed. */
 export async function releaseFiles(release: Release): Promise<Map<string, readonly Buffer[]>> {
   const { root, version, source } = release;
   const files = new Map<string, readonly Buffer[]>();

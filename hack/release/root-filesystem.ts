@@ -20,7 +20,7 @@ import { tar, text, type Entry } from './tar.ts';
 
 const root = join(import.meta.dirname, '../..');
 
-/** The user and the group of the process. The ids are those of the images of distroless. */
+/** The user and the group of the process. The ids are the same as in distroless images. */
 const accounts: readonly Entry[] = [
   text(
     'etc/passwd',
@@ -40,9 +40,9 @@ export const packageFiles = (dist: string): Entry[] => [
 ];
 
 interface RootFilesystem {
-  /** Lowest first. */
+  /** Entries of each layer, lowest layer first. */
   readonly layers: readonly (readonly Entry[])[];
-  /** The npm packages in it. */
+  /** The npm packages in the layers. */
   readonly packages: readonly ShippedPackage[];
 }
 

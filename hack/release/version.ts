@@ -2,11 +2,11 @@
 import { parse } from 'yaml';
 import { section } from './changelog.ts';
 
-/** The expression of semver.org, without build metadata, which tags of images cannot contain. */
+/** The regular expression of semver.org, except for build metadata, which image tags cannot contain. */
 const semver =
   /^(?:0|[1-9]\d*)\.(?:0|[1-9]\d*)\.(?:0|[1-9]\d*)(?:-(?:0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*)(?:\.(?:0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*))*)?$/;
 
-/** Files of the work tree that state the version, as text. */
+/** Contents of the files in the work tree that state the version. */
 interface Stated {
   readonly 'package.json': string;
   readonly 'Chart.yaml': string;
