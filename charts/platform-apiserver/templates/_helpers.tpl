@@ -91,7 +91,7 @@ tlsConfig:
   serverName: {{ .Values.service.name }}.{{ .Release.Namespace }}.svc
 {{- end }}
 
-{{- /* Not empty if a CA that every client knows has signed the certificate of the server. */ -}}
+{{- /* Not empty if a public CA, which every client trusts, has signed the certificate of the server. */ -}}
 {{- define "platform-apiserver.hasPublicCA" -}}
 {{- if and (eq .Values.tls.mode "secret") (not .Values.tls.caBundle) }}true{{ end }}
 {{- end }}
