@@ -48,9 +48,9 @@ export interface Shortcut {
 interface Compared {
   readonly name: string;
   readonly min: number;
-  /** Uses of the shortcut per small GET; 0 by default. */
+  /** Number of uses of the shortcut per small GET; 0 by default. */
   readonly perGet?: number;
-  /** Uses of the shortcut per call; 1 by default. */
+  /** Number of uses of the shortcut per call; 1 by default. */
   readonly perCall?: number;
   readonly short: () => unknown;
   readonly plain: () => unknown;
@@ -136,7 +136,7 @@ function accessLog(): Compared {
     traceID: undefined,
   };
   return {
-    name: 'a line of the access log past winston',
+    name: 'an access log line written without winston',
     min: 2,
     perGet: 1,
     short: () => logRequest(log, 'info', line),
@@ -152,7 +152,7 @@ function output(): Compared {
   // Number of lines that arrive within 5 ms at 4,000 requests per second.
   const lines = Array.from({ length: 20 }, () => line);
   return {
-    name: 'lines of the log written together',
+    name: 'log lines written together',
     min: 2,
     // The line of the request and the audit line.
     perGet: 2,
@@ -211,7 +211,7 @@ function impersonation(): Compared {
 function redaction(): Compared {
   const line = 'GET /kapis/resources.platform.io/v1alpha3/nodes/node-17 kubectl/v1.34.1 (linux/amd64)';
   return {
-    name: 'a text in which no secret begins',
+    name: 'redaction of a text without secrets',
     min: 3,
     // Texts of the access log and of the audit log.
     perGet: 2,
@@ -365,7 +365,7 @@ function visits(): Compared {
     if (object.rack === 3) found += 1;
   };
   return {
-    name: 'a look at the clock after many objects',
+    name: 'a check of the time only after many objects',
     min: 2,
     short: () => visitInSlices(objects, waiting, visit),
     plain: async () => {

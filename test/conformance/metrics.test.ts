@@ -125,7 +125,7 @@ test.each([
   expect(await tokenSeries()).toEqual(before);
 });
 
-test('a token request with a slash at the end of the path is counted', async () => {
+test('a token request whose path ends with a slash is counted', async () => {
   const body = new URLSearchParams(login).toString();
   const headers = { 'content-type': 'application/x-www-form-urlencoded' };
   const post = () => lab.gateway('/oauth/token/', { method: 'POST', headers, body });

@@ -98,7 +98,7 @@ describe('responses through the aggregator and directly', () => {
     expect(one).toMatchObject({ kind: 'Table', rows: (await servedNodes()).map(() => ({ cells: expect.anything() })) });
   });
 
-  test('a list at a resourceVersion that no node has succeeds through the aggregator and directly', async () => {
+  test('a list succeeds through the aggregator and directly at a resourceVersion that no node has', async () => {
     const name = `newer-${randomUUID()}`;
     const path = '/api/v1/namespaces/default/configmaps';
     const { resourceVersion = '' } = (await create(path, { metadata: { name } })).metadata;

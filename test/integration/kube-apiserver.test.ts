@@ -73,9 +73,9 @@ async function startTrusting(name: string, blocks: readonly string[]): Promise<C
 /** Path of the kubeconfig without a credential. */
 const anonymous = ({ kubeconfig }: ControlPlane): string => `${kubeconfig}.anonymous`;
 
-/** Trusts this server by the webhook and as JWT issuer for its own audience. */
+/** Trusts this server by the webhook, and as JWT issuer for the audience of kube-apiserver. */
 let trusting: ControlPlane;
-/** Trusts it as JWT issuer for the audience of all access tokens, without the webhook. */
+/** Trusts this server as JWT issuer for the audience of all access tokens, without the webhook. */
 let trustingIssuer: ControlPlane;
 let restore: () => Promise<void>;
 
@@ -133,7 +133,7 @@ describe('the kubeconfigs of docs/guides/kubectl.md', () => {
   const passwordOfAlice = ['--login=password', '--username=alice'];
   const main = join(import.meta.dirname, '../../dist/main.js');
 
-  /** Replaces the documented names by those of the test; a user has logged in before. */
+  /** Replaces the documented names with those of the test, and logs in. */
   async function prepared(text: string, toPlatform: boolean): Promise<(...args: string[]) => Promise<Executed>> {
     const home = mkdtempSync(join(dir, 'home-'));
     const kubeconfig = parse(text) as Kubeconfig;

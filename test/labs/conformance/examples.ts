@@ -377,7 +377,7 @@ const callFrame = { functionName: '(root)', scriptId: '0', url: '', lineNumber: 
 const cpuProfile = { nodes: [{ id: 1, callFrame, hitCount: 0 }], startTime: 0, endTime: 1_000_000 };
 const heapProfile = { head: { callFrame, selfSize: 0, id: 1, children: [] } };
 
-/** Returns a profile of the same kind without samples. */
+/** Returns a profile of the same kind as `body`, without samples. */
 const emptyProfile = (body: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> =>
   'head' in body ? { ...heapProfile, samples: [] } : { ...cpuProfile, samples: [], timeDeltas: [] };
 

@@ -66,7 +66,7 @@ describe.each(paths)('an open watch of %s', (path) => {
   test.each<[string, UserInfo]>([
     ['no group', member()],
     ['another group', member('writers')],
-    ['a group that may read only one of both APIs', member('halves')],
+    ['a group that is allowed to read only one of the two APIs', member('halves')],
   ])('an open watch ends with 403 at once if its user now has %s', async (_, user) => {
     const { response } = await open(path);
     // Below /kapis only the right to the core group is required.
@@ -83,7 +83,7 @@ describe.each(paths)('an open watch of %s', (path) => {
         throw unauthorized();
       },
     ],
-    ['identifies no user any more', () => undefined],
+    ['no longer identifies a user', () => undefined],
   ])('an open watch ends if its credential %s', async (_, next) => {
     const { response } = await open(path);
     await change(next);
@@ -158,7 +158,7 @@ test('revoking a session ends only the watches of that session', async () => {
   await rest.response;
 });
 
-test('a watch that starts after all streams were ended gets 503', async () => {
+test('a watch that starts after the server ended all streams gets 503', async () => {
   openStreams.endAll(0);
   authenticate = () => member('readers');
   const authorizer = { authorize: async () => ({ allowed: true, reason: '' }) };
