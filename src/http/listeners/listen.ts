@@ -130,8 +130,8 @@ export interface Listener {
   /** Ends each HTTP/1.1 connection with its next response. */
   drain(): void;
   /**
-   * Stops accepting connections, lets requests in flight end, and closes connections without a request after `idle` and
-   * the others after `grace` milliseconds.
+   * Stops accepting connections and lets requests in flight end. Closes connections without a request after `idle`
+   * milliseconds, and all others after `grace` milliseconds.
    */
   close(times: CloseTimes): Promise<void>;
 }
