@@ -110,7 +110,7 @@ test('the span of a request to another server ends with the status of the respon
   expect([span.started, span.ended]).toEqual([[sent], [[204]]]);
 });
 
-test('the span of a request to another server that fails ends with the error', async () => {
+test('the span of a failed request to another server ends with the error', async () => {
   const span = new FakeSpan();
   const error = new Error('refused');
   await expect(within(span, () => inClientSpan(sent, () => Promise.reject(error)))).rejects.toBe(error);

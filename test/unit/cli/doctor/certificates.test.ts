@@ -73,7 +73,7 @@ describe('the caBundle', () => {
     expect(isSignedBy(chain, certificatesIn(other.cert), now)).toBe(false);
   });
 
-  test('a CA that has expired, is not valid yet or is not a CA has not signed the certificate', async () => {
+  test('a caBundle is rejected if its certificate has expired, is not valid yet or is not a CA', async () => {
     expect([now, now + 3_651 * day, now - 2 * day].map(signedAt)).toEqual([true, false, false]);
     const links = [goodLeaf, { ...goodAuthority, isCA: false, keyUsage: 'none' as const }];
     const spec = { commonName: 'a', links, trusted: [false, true], presented: [] };

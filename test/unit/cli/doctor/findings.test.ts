@@ -248,7 +248,7 @@ test.each([
   },
 );
 
-test('a connection of the proxy for Services that never succeeds is a failure of the network, not of kube-apiserver', async () => {
+test('the doctor reports a network failure if kube-apiserver cannot connect to the pods in time', async () => {
   const timeout = jest.spyOn(AbortSignal, 'timeout').mockReturnValue(AbortSignal.abort());
   const client = {
     json: () => Promise.reject(new Error('unused')),
@@ -289,7 +289,7 @@ describe('host names', () => {
     ]);
   });
 
-  test('a resolver that does not respond is a timeout', async () => {
+  test('a resolver that does not respond causes a timeout', async () => {
     await expect(resolveHost('a.example', () => new Promise(() => undefined), 10)).rejects.toMatchObject({
       code: 'ETIMEOUT',
     });
