@@ -47,7 +47,7 @@ afterAll(() => succeed(kubectl, 'delete', '-f', definition));
 async function render(text: string): Promise<readonly KubeObject[]> {
   const { helm } = await programs(['helm']);
   const where = ['--namespace', release.namespace, '--values', file('documented-values.yaml', text)];
-  const rendered = await output(helm, ['template', release.name, chart, ...where]);
+  const rendered = await output(helm, ['template', release.name, chart, '--skip-tests', ...where]);
   return parseAllDocuments(rendered).flatMap((one) => (one.contents === null ? [] : [one.toJS() as KubeObject]));
 }
 
