@@ -90,7 +90,7 @@ export async function startServer(
 
 type Parts = ReturnType<typeof buildParts>;
 
-/** Builds the components in order of dependency: each may use only those before it. */
+/** Builds the components in order of dependency: each component uses only components that are built before it. */
 function buildParts(flags: Flags, given: Parameters<typeof buildCluster>[1]) {
   const cluster = buildCluster(flags, given);
   const { live, lifecycle } = cluster;

@@ -1,4 +1,4 @@
-/** Builds the users, clients, logins and sessions. */
+/** Builds the components for users, clients, logins and sessions. */
 import type { ClusterParts } from '../cluster/build.ts';
 import type { TokenParts } from '../tokens/build.ts';
 import { hashesWaiting, sessions as knownSessions } from '../runtime/metrics/definitions.ts';
@@ -50,7 +50,8 @@ export function buildAccounts(
   lifecycle.add('admin-secret', {
     start: () => ensureAdminSecret({ client, namespace, configuration: live.value, passwords, log }),
   });
-  // Starts just before the directory, so that configured users are known before the first User is indexed.
+  // `users` starts just before `directory`, so that the directory knows the configured users before it indexes the
+  // first User.
   const users = lifecycle.add('users', new Users({ client, namespace, clock, log }));
   const shared = { client, namespace, config: live, secrets, users, passwords, clock, log };
   const directory = lifecycle.add('directory', new Directory(shared));

@@ -97,8 +97,9 @@ async function assertNotOwn({ username, uid }: UserInfo, { ownIdentity }: Impers
 }
 
 /**
- * Returns the impersonated user if the caller is allowed to impersonate all their names, as kube-apiserver decides it. Nobody may impersonate
- * this server. Throws StatusError 400 for invalid headers and 403 for a forbidden name.
+ * Returns the impersonated user if the caller is allowed to impersonate every name in the headers, by the rules of
+ * kube-apiserver. Nobody is allowed to impersonate this server. Throws StatusError 400 for invalid headers and 403 for
+ * a forbidden name.
  */
 export async function impersonatedUser(
   req: Pick<IncomingMessage, 'rawHeaders'>,

@@ -11,7 +11,7 @@ export interface UserInfo {
    * token never proves a `system:` name, and only tokens of this server belong to accounts.
    */
   readonly via: 'token' | 'token-review' | 'request-header' | 'impersonation';
-  /** The session of a token of this server. Streams end when it is revoked. */
+  /** The session of a token of this server. Streams end when the session is revoked. */
   readonly sessionID?: string;
 }
 
@@ -22,8 +22,8 @@ const anonymous = 'system:anonymous';
 const serviceAccount = /^system:serviceaccount:([^:]+):[^:]+$/;
 
 /**
- * Returns the holder that a user's share of scarce slots or memory is counted for. All ServiceAccounts of a namespace share one holder,
- * because anyone who is allowed to create ServiceAccounts there can have any number of usernames.
+ * Returns the name of the holder under which a user's slots and memory are counted. All ServiceAccounts of a namespace
+ * share one holder, because anyone who is allowed to create ServiceAccounts there can have any number of usernames.
  */
 export function holderOf(user: Pick<UserInfo, 'username'> | undefined): string {
   const username = user?.username ?? '';

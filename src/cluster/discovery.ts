@@ -24,7 +24,10 @@ export interface DiscoveredResource {
   readonly kind: string;
   readonly namespaced: boolean;
   readonly verbs: readonly string[];
-  /** Revision of the CustomResourceDefinition; '' if there is none. When it changes, objects may have another shape. */
+  /**
+   * Revision of the CustomResourceDefinition; '' if there is none. When the revision changes, the schema of the objects
+   * may have changed.
+   */
   readonly revision: string;
 }
 

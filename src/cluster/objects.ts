@@ -40,8 +40,8 @@ export class Objects<T extends KubeObject> {
   }
 
   /**
-   * Sends a JSON merge patch (RFC 7396). `path`: the name, optionally with a subresource. Returns false if the object is gone, or if its
-   * uid or resourceVersion differs from that of the patch.
+   * Sends a JSON merge patch (RFC 7396). `path`: the name, optionally with a subresource. Returns false if the object
+   * was deleted, or if its uid or resourceVersion differs from that of the patch.
    */
   patch(path: string, patch: object): Promise<boolean> {
     return this.#write(`/${path}`, { method: 'PATCH', contentType: mergePatch, body: patch });

@@ -7,12 +7,12 @@ import { withoutSpan } from '../runtime/tracing.ts';
 import { KubeError } from './client/kube-error.ts';
 import type { Logger } from '../runtime/logger.ts';
 
-/** Times in milliseconds. */
+/** Milliseconds for which values are collected before they are written. */
 const interval = 1_000;
 const retryDelay = 10_000;
-/** Pause between two writes, so that many logins do not cause a burst of writes. */
+/** Milliseconds between two writes, so that many logins do not cause a burst of writes. */
 const pause = 20;
-/** Time for the remaining writes when the server stops. */
+/** Milliseconds for the remaining writes when the server stops. */
 const stopTimeout = 3_000;
 /** Maximum waiting keys; values for further keys are dropped. */
 const maxKeys = 2_000;
@@ -49,7 +49,7 @@ export class WriteBehind<T extends object | string | true> {
     this.#schedule(interval);
   }
 
-  /** Returns the value that waits or is being written, or undefined. */
+  /** Returns the value that waits for its write or is being written; undefined if there is none. */
   unwritten(key: string): T | undefined {
     const waiting = this.#waiting.get(key);
     const writing = this.#writing?.key === key ? this.#writing.value : undefined;

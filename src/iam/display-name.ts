@@ -1,6 +1,6 @@
 /**
- * Recognizes a change of only the displayName. Users are allowed to make this change to their own User by PUT, merge
- * patch or JSON patch.
+ * Recognizes requests that change only the displayName. Users are allowed to change the displayName of their own User
+ * by PUT, merge patch or JSON patch.
  */
 import { isDeepStrictEqual } from 'node:util';
 import type { User } from '../accounts/directory/users.ts';

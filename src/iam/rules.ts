@@ -14,7 +14,7 @@ interface Rule {
 }
 
 const reviews = '/apis/authorization.k8s.io/v1/selfsubjectrulesreviews';
-/** Maximum bytes of a response, which is several times the largest object in etcd. */
+/** Maximum bytes of a response: several times the size of the largest object in etcd. */
 const maxBytes = 8 * 1024 * 1024;
 
 /** Returns whether the right allows only reads that neither reveal credentials nor reach processes. */

@@ -107,8 +107,8 @@ export class UserWriter {
   }
 
   /**
-   * Throws 403 for a user of the configuration. Called after authorization, so that other callers do not learn whether
-   * such a user exists.
+   * Throws 403 for a user of the configuration. Called after authorization, so that callers without the right do not
+   * learn whether such a user exists.
    */
   assertStored(username: string): void {
     if (this.#parts.directory.configured(username) !== undefined) throw isConfigured(username);

@@ -1,7 +1,7 @@
 /**
  * The certificate authority of this server: a CA and one serving certificate. The next CA is created and published long
- * before the current CA expires. The next CA signs once clients have had time to learn it. The previous CA stays
- * trusted until it expires.
+ * before the current CA expires. The next CA starts to sign once clients have had time to trust it. The previous CA
+ * stays trusted until it expires.
  */
 import { X509Certificate } from 'node:crypto';
 import { isIP } from 'node:net';
@@ -9,7 +9,10 @@ import { isIP } from 'node:net';
 const day = 86_400_000;
 /** Remaining lifetime of a CA at which the next CA is created. */
 const successorLead = 730 * day;
-/** Time for which a CA is published before it signs. The time is long, because people copy the CA to some clients. */
+/**
+ * Time for which a CA is published before it signs. The time is long, because administrators install the CA in some
+ * clients by hand.
+ */
 const announcement = 365 * day;
 /** Minimum remaining lifetime of a CA when the next CA starts to sign. */
 const minOverlap = 30 * day;
@@ -34,7 +37,7 @@ export async function newMaterial(hosts: readonly string[], now: number): Promis
   return await renew({ 'ca.crt': cert, 'ca.key': key }, hosts, now);
 }
 
-/** Issues a new serving certificate by the same CA. */
+/** Issues a new serving certificate with the same CA. */
 export async function renew(
   authority: Omit<ServingMaterial, 'tls.crt' | 'tls.key'>,
   hosts: readonly string[],

@@ -39,8 +39,8 @@ function parsePEM<T>(flag: string, file: string, what: string, parse: () => T): 
 }
 
 /**
- * Reads the files at each call. The CA is `ca.crt` in the directory of the certificate, where cert-manager writes it.
- * Throws if the files contain no certificate, or not the key of the certificate.
+ * Reads the certificate, key and CA files on every call. The CA is `ca.crt` in the directory of the certificate, where
+ * cert-manager writes it. Throws if the files contain no certificate, or not the key of the certificate.
  */
 export const servingFromFiles =
   (certFile: string, keyFile: string): ServingSource =>

@@ -72,7 +72,8 @@ interface Verified {
 export const fingerprint = (token: string): string => hash('sha256', token, 'base64');
 
 /**
- * Maximum lifetime in milliseconds of a token for another audience, where it cannot be revoked (docs/guides/tokens.md).
+ * Maximum lifetime in milliseconds of a token for another audience. The server of that audience cannot notice a
+ * revocation (docs/guides/tokens.md).
  */
 const maxForeignLife = 10 * 60_000;
 

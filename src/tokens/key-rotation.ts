@@ -1,8 +1,8 @@
 /**
  * Rotates the signing keys. The next keys are published before they sign, so that every replica and every client that
- * caches the key set knows them in time. A retired key verifies tokens until the last of them has expired. Only its
- * public half is kept. One replica rotates the keys. If two replicas try, only one write succeeds, because writes check
- * the resourceVersion of the Secret.
+ * caches the key set knows them in time. A retired key verifies tokens until the last token that it signed has expired.
+ * Only the public half of a retired key is kept. One replica rotates the keys. If two replicas try, only one write
+ * succeeds, because writes check the resourceVersion of the Secret.
  */
 import type { PlatformConfiguration } from '../config/schema.ts';
 import { parseMilliseconds, repeat, rfc3339, type Clock } from '../runtime/time.ts';

@@ -16,8 +16,8 @@ import type { Secret } from '../cluster/secret-refs.ts';
 export type KeyData = Readonly<Record<string, Buffer>>;
 
 /**
- * Milliseconds between checks that the Secret exists. A check creates the Secret again if that failed after its
- * deletion.
+ * Milliseconds between checks that the Secret exists. A check creates a deleted Secret again if the attempt after its
+ * deletion failed.
  */
 const interval = 60_000;
 

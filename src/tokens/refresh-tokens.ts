@@ -1,8 +1,9 @@
 /**
- * Refresh tokens: `<sid>.<256 bits>.<seal>`, opaque to clients; only their hashes are stored. The successor of a token
- * is an HMAC of the token. Every retry within the grace period therefore gets the same successor on every replica,
- * without stored state. The seal is an HMAC of the rest of the token. A token without a valid seal is rejected without
- * a read from the cluster. A token with a valid seal was issued by this server at some time.
+ * Refresh tokens: `<sid>.<256 bits>.<seal>`, opaque to clients; only their hashes are stored. The refresh token that
+ * replaces a used token is an HMAC of the used token. Every retry within the grace period therefore gets the same new
+ * refresh token on every replica, without stored state. The seal is an HMAC of the rest of the token. A token without a
+ * valid seal is rejected without a read from the cluster. A token with a valid seal was issued by this server at some
+ * time.
  */
 import { createHash, createHmac, createSecretKey, randomBytes, timingSafeEqual, type KeyObject } from 'node:crypto';
 import { objectNames } from '../config/names.ts';
@@ -71,7 +72,7 @@ export class RefreshTokens {
     return this.#sealed(`${sid}.${randomBytes(32).toString('base64url')}`);
   }
 
-  /** Returns the successor of a token that has a valid seal. */
+  /** Returns the new refresh token that replaces a token with a valid seal. */
   successor(token: string): string {
     return this.#sealed(`${this.sessionOf(token) ?? ''}.${this.#mac(token).toString('base64url')}`);
   }

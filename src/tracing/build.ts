@@ -1,4 +1,4 @@
-/** Traces according to the configuration in force. */
+/** Starts, replaces and stops the tracer when the configuration of tracing changes. */
 import type { ClusterParts } from '../cluster/build.ts';
 import { tracesPath, type TracingSettings } from '../config/tracing.ts';
 import { traceSpansDropped } from '../runtime/metrics/definitions.ts';
@@ -8,7 +8,7 @@ import type { OpenTracer, TracerOptions } from './opentelemetry.ts';
 
 type Parts = Pick<ClusterParts, 'live' | 'secrets' | 'clock' | 'log'>;
 
-/** Milliseconds for the response of the receiver. */
+/** Milliseconds to wait for the response of the receiver. */
 const exportTimeout = 10_000;
 /** Milliseconds between two log lines about a receiver that does not accept spans. */
 const logInterval = 60_000;
@@ -21,7 +21,7 @@ class Tracing {
   #opened: OpenTracer | undefined;
   /** Changes of the configuration, which are applied one after the other. */
   #replacing = Promise.resolve();
-  /** The end of the tracer that was replaced last. */
+  /** Resolves when the tracer that was replaced last is closed. */
   #closing = Promise.resolve();
 
   constructor(parts: Parts) {

@@ -1,4 +1,7 @@
-/** Traces by the SDK of OpenTelemetry. The only file that imports it, and loaded only while tracing is on (ADR 15). */
+/**
+ * Records traces with the OpenTelemetry SDK. No other file imports the SDK. This module is loaded only while tracing is
+ * on (ADR 15).
+ */
 import { Agent as HTTPAgent, type IncomingHttpHeaders } from 'node:http';
 import { Agent as HTTPSAgent } from 'node:https';
 import { hostname } from 'node:os';
@@ -57,9 +60,9 @@ export interface TracerOptions {
   readonly samplingRatePerMillion: number;
   readonly trustIncoming: boolean;
   readonly version: string;
-  /** Milliseconds for the complete response of the receiver. */
+  /** Milliseconds to wait for the complete response of the receiver. */
   readonly exportTimeout: number;
-  /** Receives the number of lost spans, and the reason if the receiver did not accept them. */
+  /** Called with the number of lost spans, and with the reason if the receiver did not accept them. */
   readonly lost: (spans: number, reason?: Error) => void;
 }
 
@@ -230,7 +233,7 @@ const shortened = (text: string): string =>
 /** Methods that a span names (http.request.method). */
 const methods: ReadonlySet<string> = new Set('CONNECT DELETE GET HEAD OPTIONS PATCH POST PUT QUERY TRACE'.split(' '));
 
-/** Names and attributes follow the semantic conventions for HTTP spans. */
+/** Returns the name and attributes of a server span by the semantic conventions for HTTP spans. */
 function describeServed(request: ServedRequest) {
   const { route, status, userAgent } = request;
   const method = methods.has(request.method) ? request.method : undefined;

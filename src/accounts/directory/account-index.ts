@@ -1,7 +1,9 @@
 import type { Identity } from '../../tokens/sessions/session.ts';
 import type { Account } from './account.ts';
 
-/** Returns the key of a name that a user typed. E-mail addresses and names at identity providers ignore case. */
+/**
+ * Returns the key of a name that a user typed. E-mail addresses and names at identity providers are case-insensitive.
+ */
 export const normalizedLogin = (login: string): string => login.toLowerCase();
 
 /** Keys by which accounts are found besides the username: the e-mail address and each identity. */

@@ -34,7 +34,7 @@ export interface Account extends Credential {
   readonly email: string | undefined;
   readonly active: boolean;
   readonly passwordChangeRequired: boolean;
-  /** Place where the hash is or will be stored. Undefined if the configuration contains the hash itself. */
+  /** Secret and key in which the hash is or will be stored. Undefined if the configuration contains the hash itself. */
   readonly passwordRef: SecretKeyRef | undefined;
   /** Changes when the failed logins of the user are reset. */
   readonly unlocked: string | undefined;

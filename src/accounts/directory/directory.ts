@@ -1,7 +1,7 @@
 /**
  * Users and clients that are allowed to log in: those of the configuration object with its Secrets, and the User
- * objects of the cluster. Each change of the configuration rebuilds all configured accounts, so a request sees one
- * consistent state. There may be many User objects, so a changed User object updates only its own account.
+ * objects of the cluster. Each change of the configuration rebuilds all configured accounts at once, so no request sees
+ * a mix of two configurations. There may be many User objects, so a changed User object updates only its own account.
  */
 import { isDeepStrictEqual } from 'node:util';
 import { parametersOf, type HashParameters } from '../../config/hash-parameters.ts';
@@ -174,8 +174,8 @@ export class Directory {
   }
 
   /**
-   * Returns the display names of the identity providers that keep the password of an account whose hash is not stored
-   * here.
+   * Returns the display names of the identity providers at which the account can have its password. Returns none if
+   * this server stores the password hash.
    */
   passwordProvidersOf({ passwordHash, identities }: Account): readonly string[] {
     if (passwordHash !== undefined) return [];
@@ -183,8 +183,8 @@ export class Directory {
   }
 
   /**
-   * Returns the e-mail address and the identities of a user that other accounts have too, so that they identify nobody.
-   * Covers the users that have been read so far.
+   * Returns the e-mail address and the identities of a user that other accounts have too. Such a shared value
+   * identifies nobody. The result covers only the users that have been read so far.
    */
   shared(username: string): readonly Shared[] {
     const inForce = (name: string): Account | undefined => this.configured(name) ?? this.#objects.get(name);
@@ -234,14 +234,14 @@ export class Directory {
     return object === undefined ? [] : dismissedBetween(object, undefined);
   }
 
-  /** Returns whether a session is certainly revoked permanently; false while that is unknown. */
+  /** Returns true if a session must be revoked permanently, and false while that is uncertain. */
   isDismissed(spec: SessionSpec): boolean {
     const { subjectKind, userName, userUID, clientID, identity } = spec;
     const { value, problems } = this.#config;
     // Other replicas may already use a newer configuration that this replica has rejected.
     const isNewest = problems.length === 0;
     if (isNewest && this.clients.get(clientID) === undefined) return true;
-    // The session has no user, or has no user yet.
+    // The session belongs to a client or ServiceAccount, or to a device that no user has approved yet.
     if (subjectKind !== undefined || userUID === '') return false;
     if (isNewest && identity !== undefined && !this.#providers.has(identity.provider)) return true;
     const configured = this.configured(userName);

@@ -1,6 +1,6 @@
 /**
- * Reports in the status of each User whether it is allowed to log in. Every replica writes, one user at a time. The
- * first write wins, and the other replicas see the result.
+ * Reports in the status of each User whether the user is allowed to log in. Every replica updates statuses, one user at
+ * a time. If several replicas update the same status, the first write wins, and the others see its result.
  */
 import { usersPath } from '../../config/names.ts';
 import type { KubeClient } from '../../cluster/client/client.ts';
@@ -116,8 +116,8 @@ export class UserConditions {
   #isWritten(user: User): boolean {
     const before = conditionOf(user);
     const { status, reason, message } = this.#acceptanceOf(user);
-    // Only this reason compares messages: the other messages may differ between versions of the server, and two
-    // versions may run at once.
+    // Messages are compared only for this reason. Messages for other reasons may differ between two versions of the
+    // server, which may run at the same time.
     return (
       before?.status === status && before.reason === reason && (reason !== ambiguous || before.message === message)
     );

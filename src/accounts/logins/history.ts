@@ -1,7 +1,8 @@
 /**
  * Login history: successful and failed logins with time and address, in one object per user in the namespace of the
  * release. The object is named by the uid, so a later user of the same name does not inherit the history. Replicas do
- * not cache the history: each request reads it. A login never waits for a write of the history.
+ * not cache the history: each request for it reads the object from the cluster. A login never waits for a write of the
+ * history.
  */
 import { BoundedCache, copied } from '../../runtime/bounded-cache.ts';
 import { iamAPIVersion, loginHistoriesPath } from '../../config/names.ts';
@@ -56,8 +57,8 @@ const attempts = 5;
 /** Maximum number of records added by small patches before the object is rewritten as a whole, which trims it. */
 const maxAppended = 16;
 /**
- * Interval in milliseconds in which repeated refusals by the limits are recorded once, so that a flood of refusals does
- * not displace other records.
+ * Interval in milliseconds. If the limits refuse logins repeatedly, one refusal per interval is recorded, so that a
+ * flood of refusals does not displace other records.
  */
 const limitedInterval = 60_000;
 /** Milliseconds without a login after which the next write rewrites the user's object as a whole. */
@@ -84,7 +85,7 @@ export class LoginHistories {
     namespace: string;
     settings: () => LoginHistorySettings;
     directory: Pick<Directory, 'configured' | 'configuredAccounts'>;
-    /** Receives each successful login. `time` is RFC 3339. */
+    /** Called after each successful login. `time` is RFC 3339. */
     loggedIn: (user: LoginUser, time: string) => void;
     /** Returns whether this replica deletes expired objects. */
     maySweep: () => boolean;
@@ -146,7 +147,7 @@ export class LoginHistories {
     if (record.success) this.#loggedIn(user, record.time);
   }
 
-  /** Returns the records of a user, newest first. Throws 503. */
+  /** Returns the records of a user, newest first. Throws 503 if the cluster cannot be read. */
   async of({ uid }: LoginUser): Promise<readonly LoginRecord[]> {
     const unwritten = this.#writes.unwritten(uid)?.records ?? [];
     try {

@@ -3,11 +3,12 @@
  * - a hard limit per pair of user and address,
  * - a delay per user that doubles from the third failure on,
  * - wider limits per address and per client within a sliding window.
+ *
  * Nonexistent names count like existing names. Users are counted by the typed name: a count shared by an e-mail address
  * and a username would reveal that they belong together. Failures with other names than the username also share one
  * count per account. Logins by username ignore that count. Replicas share the first two counts (shared-failures.ts),
- * and the addresses from which users have logged in. Failures from other addresses do not delay a login from such an
- * address. No login waits for other replicas.
+ * and each user's familiar addresses, from which the user has logged in. Failures from other addresses do not delay a
+ * login from a familiar address. No login waits for other replicas.
  */
 import { BoundedCache } from '../../runtime/bounded-cache.ts';
 import { limitedAttempts } from '../../runtime/metrics/definitions.ts';
@@ -61,7 +62,7 @@ const kinds = {
 /** Key prefix for failures at an account with names other than its username. */
 const accountKind = 'n';
 
-/** Limits of each table. A count takes about 300 bytes, a window with its parts at most 1 KiB. */
+/** Maximum entries of each table. A count takes about 300 bytes, and a window with its parts at most 1 KiB. */
 const maxEntries = 16_000;
 const maxBytes = 16 * 1024 * 1024;
 const firstDelayed = 3;
@@ -108,7 +109,7 @@ export class LoginLimiter {
   readonly #chains: BoundedCache<OwnChain>;
   /** Failures that other replicas have counted. */
   readonly #peers = new Map<string, ReadonlyMap<string, Chain>>();
-  /** Times at which users and accounts were unlocked, by key. Peers may not have reset their counts yet. */
+  /** Times at which users and accounts were unlocked, by key. Other replicas may not have reset their counts yet. */
   readonly #unlocked: BoundedCache<number>;
   /** Parts of the windows of addresses and clients. */
   readonly #windows: BoundedCache<Failures[]>;
@@ -169,10 +170,10 @@ export class LoginLimiter {
   }
 
   /**
-   * Returns the same as `retryAfter`, but if the result is 0 the attempt is under way until `leave`. Attempts under way
-   * count as failures, so concurrent attempts cannot exceed the limits. An attempt that exceeds the limits only because
-   * of other attempts under way waits for their outcome, because only failures cause a refusal. `guesses` is the number
-   * of failures that the attempt may cause.
+   * Returns the same as `retryAfter`. If the result is 0, the attempt counts as under way until `leave` is called.
+   * Attempts under way count as failures, so concurrent attempts cannot exceed the limits. An attempt that exceeds the
+   * limits only because of other attempts under way waits for their outcome, because only failures cause a refusal.
+   * `guesses` is the number of failures that the attempt may cause.
    */
   enter(attempt: Attempt, guesses = 1): number | Promise<number> {
     const outcome = this.#enter(attempt, guesses);
@@ -187,7 +188,7 @@ export class LoginLimiter {
     });
   }
 
-  /** Ends an attempt, after `failed` or `succeeded`, or without either if it had no outcome. */
+  /** Ends an attempt. Call `failed` or `succeeded` first, unless the attempt had no outcome. */
   leave(attempt: Attempt, guesses = 1): void {
     this.#underWay.remove(allOf(this.#keysOf(attempt)), guesses);
   }
@@ -204,7 +205,7 @@ export class LoginLimiter {
     return 0;
   }
 
-  /** Returns the state of each limit that applies to an attempt. */
+  /** Returns the standing of an attempt under each limit that applies. */
   #standingsOf(attempt: Attempt, now: number): Standing[] {
     const { maxTries, within, perAddress, perClient } = this.#limit();
     // One network must not use up the limit of a client.
@@ -233,8 +234,8 @@ export class LoginLimiter {
   }
 
   /**
-   * Returns the state of a window's limit. Attempts are allowed again when the window contains fewer than `max`
-   * failures.
+   * Returns the standing under the limit of a sliding window. `until` is the time from which the window contains fewer
+   * than `max` failures.
    */
   #ofWindow(key: string, max: number, now: number): Standing {
     const { within } = this.#limit();
@@ -300,7 +301,10 @@ export class LoginLimiter {
     this.#changed = listener;
   }
 
-  /** Returns at most `max` chains for other replicas: most failures first, and resets before single failures. */
+  /**
+   * Returns at most `max` chains for other replicas, those with the most failures first. A reset chain ranks like a
+   * chain with `firstDelayed` failures.
+   */
   shared(max: number): MarkedChain[] {
     const now = this.#clock();
     const { within } = this.#limit();
@@ -352,7 +356,7 @@ export class LoginLimiter {
     this.#peers.delete(peer);
   }
 
-  /** Returns the failures on all replicas that count. */
+  /** Returns the failures that still count, from all replicas. */
   #chain(key: string, owners: readonly string[], now: number): Chain {
     const forgiven = this.#forgiven(key, owners);
     const own = this.#own(key, owners, now);
@@ -366,7 +370,7 @@ export class LoginLimiter {
     return { count, last };
   }
 
-  /** Returns the failures on this replica that count. */
+  /** Returns the failures that still count, from this replica only. */
   #own(key: string, owners: readonly string[], now: number): Chain {
     const chain = this.#chains.get(key);
     const isExpired =
@@ -462,8 +466,8 @@ const defined = (...keys: readonly (string | undefined)[]): string[] => keys.fil
 const allOf = ({ pair, addresses, client, owners }: Keys): string[] => defined(pair, ...addresses, client, ...owners);
 
 /**
- * State of a key's limit: the number of attempts left, and the time at which they are allowed in milliseconds since the
- * epoch.
+ * Standing of an attempt under the limit of a key. `left` is the number of attempts left. `until` is the time from
+ * which an attempt is allowed, in milliseconds since the epoch.
  */
 interface Standing {
   readonly key: string;

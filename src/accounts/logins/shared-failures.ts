@@ -1,9 +1,9 @@
 /**
- * Shares failed logins between replicas, so that more replicas do not mean more guesses. Each replica writes its counts
- * to its own object and watches the objects of the others. No replica waits for another, no two write the same object,
- * and a replica writes at most once a second, however many names are guessed. Names that do not exist are shared too:
- * otherwise the responses of other replicas would reveal which names exist. An object outlives its replica until its
- * failures are too old to count.
+ * Shares failed logins between replicas, so that more replicas do not allow more guesses. Each replica writes its
+ * counts to its own object and watches the objects of the others. No replica waits for another, no two write the same
+ * object, and a replica writes at most once a second, however many names are guessed. Failures with nonexistent names
+ * are shared too: otherwise the responses of other replicas would reveal which names exist. An object outlives its
+ * replica until its failures are too old to count.
  *
  * Familiar addresses are in one object to which all replicas add missing entries. This costs one small write per day
  * and pair. The object outlives all replicas.

@@ -1,7 +1,7 @@
 import { InProgress } from '../../runtime/bounded-cache.ts';
 import { Shares } from '../../runtime/shares.ts';
 
-/** Counts attempts under way by key, and queues attempts that wait until there are fewer. */
+/** Counts attempts under way by key, and queues attempts that must wait until fewer are under way. */
 export class UnderWay {
   readonly #counts = new Shares('logins_in_progress');
   readonly #waiting = new InProgress<Retry[]>('logins_waiting');
@@ -19,7 +19,9 @@ export class UnderWay {
     for (const key of keys) this.#retry(key);
   }
 
-  /** Calls `retry` when fewer attempts are under way under this key. Retries run in the order in which `wait` was called. */
+  /**
+   * Calls `retry` when fewer attempts with this key are under way. Retries run in the order in which `wait` was called.
+   */
   wait(key: string, retry: Retry): void {
     const line = this.#waiting.get(key);
     if (line === undefined) this.#waiting.set(key, [retry]);

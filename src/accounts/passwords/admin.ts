@@ -12,8 +12,9 @@ const alphabet = 'ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnpqrstuvwxyz23456789';
 const passwordLength = 20;
 
 /**
- * Creates the password of the first administrator. If the configuration refers to the Secret platform-admin and the Secret does not
- * exist, it is created with a password of 116 bits and its hash. A chart template would create another password at each rendering.
+ * Creates the password of the first administrator. If the configuration refers to the Secret platform-admin and the
+ * Secret does not exist, it is created with a password of 116 bits and its hash. A chart template would create a new
+ * password each time the chart is rendered.
  */
 export async function ensureAdminSecret(options: {
   client: KubeClient;

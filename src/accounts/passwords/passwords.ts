@@ -80,14 +80,15 @@ export class Passwords {
     return this.#slots.waiting;
   }
 
-  /** Returns a new hash with the preferred parameters. `source` is the user whose password it is. */
+  /** Returns a new hash with the preferred parameters. `source` is the user whose password is hashed. */
   async hash(password: string, source = ''): Promise<string> {
     return await this.#slots.run(source, () => this.#functions.hash(password, preferred));
   }
 
   /**
    * Sets the hash parameters in use, so that a failure never takes less time than a hash with the slowest parameters.
-   * Measures each once, on a decoy. If that fails, the parameters are measured at their first use. Never rejects.
+   * Measures each set of parameters once, on a decoy. If that fails, the parameters are measured at their first use.
+   * Never rejects.
    */
   async prepare(inUse: Iterable<HashParameters>): Promise<void> {
     const all = [...new Set(inUse)];
@@ -98,8 +99,9 @@ export class Passwords {
 
   /**
    * Performs exactly one verification. If there is no hash (no such user), verifies a decoy with the slowest
-   * parameters. Failures take at least as long as the slowest hash in use. Users who are not `active` always fail,
-   * after the same time. `source` is the caller's address, by which callers share the threads (Slots). Throws 429.
+   * parameters. Failures take at least as long as the slowest hash in use. For users who are not `active`, the
+   * verification always fails, after the same time. `source` is the caller's address, by which callers share the
+   * threads (Slots). Throws 429.
    */
   async verify(
     hash: string | undefined,

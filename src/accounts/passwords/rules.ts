@@ -12,7 +12,7 @@ let common: Promise<ReadonlySet<string>> | undefined;
 
 /** Reads the common passwords at the first change of a password, because few replicas ever need them in memory. */
 async function readCommon(): Promise<ReadonlySet<string>> {
-  // A bundle exports only the default of a CommonJS module.
+  // In the bundled server, a CommonJS module has only a default export.
   const { default: words } = await import('@zxcvbn-ts/language-common');
   return new Set(words.dictionary['passwords-common']);
 }

@@ -27,7 +27,7 @@ export type Changeable = Account & { readonly passwordRef: SecretKeyRef };
 
 export const isChangeable = (account: Account): account is Changeable => account.passwordRef !== undefined;
 
-/** Returns whether the outcome of a write is unknown: it may have been done, or may still be done later. */
+/** Returns whether the outcome of a write is unknown: the cluster may have applied the write, or may still apply it. */
 const hasUnknownOutcome = (error: unknown): boolean =>
   error instanceof KubeError && (error.code === 0 || error.code >= 500);
 
@@ -124,7 +124,7 @@ export class PasswordStore {
       const rehashed = `${credentialIDOf(hash)} ${credentialID}`;
       await this.#patch(name, { [key]: hash, [rehashedKey(key)]: rehashed }, secret.metadata.resourceVersion);
     } catch (error) {
-      // Another write was first, perhaps with another password.
+      // Another request has changed the Secret first, perhaps to a new password.
       if (!isKubeError(error, 409)) this.#log.warn('password rehash failed', { user: username, error });
     }
   }

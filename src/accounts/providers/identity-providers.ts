@@ -112,7 +112,7 @@ export class IdentityProviders {
     const { config } = this.#options;
     const { authentication } = config.value;
     const index = authentication.identityProviders.indexOf(settings);
-    // The configuration has changed in the meantime.
+    // The configuration has changed in the meantime and no longer contains these settings.
     if (index < 0) return;
     const path = pathOf(['authentication', 'identityProviders', index, ...secretPathOf(settings)], { authentication });
     const problems = refused === undefined ? [] : [{ path, message: refused.message }];

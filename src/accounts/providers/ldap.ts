@@ -24,7 +24,7 @@ interface Service {
 
 /** The only binary attribute: sixteen bytes in Active Directory (MS-ADTS section 3.1.1.1.3). */
 const binary = 'objectGUID';
-/** One more than the maximum, to detect a person with too many groups. */
+/** One more than the maximum number of groups, to detect a person with too many groups. */
 const maxGroups = 201;
 
 /** Looks up the entry with the name. A name that several entries have counts as unknown. */
@@ -139,7 +139,7 @@ async function groupsOf(
   return searchEntries.flatMap((group) => valuesOf(group, attribute)[0] ?? []);
 }
 
-/** Returns the values of an attribute. Attribute names ignore case (RFC 4512 section 2.5). */
+/** Returns the values of an attribute. Attribute names are case-insensitive (RFC 4512 section 2.5). */
 function valuesOf(entry: Entry, attribute: string): string[] {
   const isNamed = (name: string): boolean => name !== 'dn' && name.toLowerCase() === attribute.toLowerCase();
   const [, values = []] = Object.entries(entry).find(([name]) => isNamed(name)) ?? [];

@@ -62,7 +62,7 @@ export class Linking {
     return isAuto ? await this.#update(linked, person) : linked;
   }
 
-  /** Logs the subject, which an administrator needs to link a user. */
+  /** Logs a refusal with the subject, which an administrator needs to link a user. */
   #logRefusal({ identity, username }: Person, reason: string): void {
     this.#log.info('identity provider login refused', { ...identity, username, reason });
   }
@@ -128,7 +128,10 @@ export class Linking {
     return now() ?? account;
   }
 
-  /** Drops an e-mail address that another user has: otherwise neither user could log in with the address. */
+  /**
+   * Returns the e-mail address to store. Returns undefined for an address that another user has: otherwise neither user
+   * could log in with it.
+   */
   #emailOf({ email }: Person, username: string): Person['email'] {
     const isTaken = typeof email === 'string' && this.#directory.withEmail(email).some((name) => name !== username);
     return isTaken ? undefined : email;

@@ -27,7 +27,7 @@ interface Search {
   readonly isAllowed: (provider: string) => boolean;
 }
 
-/** Sends the requests of a failed login. */
+/** Sends the same requests as a login with a wrong password. */
 async function failLogin(found: LookUp): Promise<void> {
   try {
     await found.authenticate(randomUUID());
@@ -92,7 +92,7 @@ export class PasswordProviders {
     return { identity: undefined, authenticate: async () => fail(), close: () => undefined };
   }
 
-  /** Takes a slot until `close`. */
+  /** Looks up a name at a provider. The result holds a slot of the provider until `close`. */
   async #lookUpAt(provider: IdentityProvider, login: string, source: string): Promise<LookUp> {
     const slot = await this.#providers.slotAt<'password'>(provider, source);
     try {

@@ -27,12 +27,14 @@ export class PersonRefused extends Error {
   override readonly name = 'PersonRefused';
 }
 
-/** Groups are stored in the Session, and sent to kube-apiserver with each request on behalf of its user. */
+/**
+ * Maximum number of groups. Groups are stored in the Session, and sent to kube-apiserver with each request of the user.
+ */
 const maxGroups = 200;
 const maxGroupName = 253;
-/** The maximum of `sub` in OpenID Connect Core section 2. */
+/** Maximum length of `sub` (OpenID Connect Core section 2). */
 const maxSubject = 255;
-/** The pattern of the CustomResourceDefinition. */
+/** Pattern of e-mail addresses, as in the CustomResourceDefinition. */
 const emailShape = /^[^@\s\p{Cc}]+@[^@\s\p{Cc}]+$/u;
 const maxEmail = 254;
 const maxDisplayName = 256;
@@ -40,7 +42,7 @@ const maxDisplayName = 256;
 const isSystem = (text: string): boolean => text.toLowerCase().startsWith('system:');
 /**
  * Rejects replacement characters, which stand for invalid UTF-8, and lone surrogates, which are encoded as replacement
- * characters. Otherwise different people could have the same text.
+ * characters. Otherwise, different values could become equal and identify the wrong person.
  */
 const isPlain = (text: string, max: number): boolean =>
   text !== '' && text.length <= max && text.trim() === text && !/[\p{Cc}\p{Cs}\uFFFD]/u.test(text);

@@ -47,13 +47,16 @@ export interface Providers {
 
 export type ProviderKind = keyof Providers;
 
-/** Values that a provider gets in addition to its settings. A changed value creates the provider again. */
+/**
+ * Values that a provider gets in addition to its settings. The provider is created again when one of the values
+ * changes.
+ */
 export interface ProviderParts {
   /** Value to which `secretOf` refers. Undefined while it is missing. */
   readonly secret: string | undefined;
   /**
-   * Unique per provider, so that the response of one is never processed as the response of another (RFC 9700 section
-   * 4.4).
+   * Unique per provider, so that the response of one provider is never processed as the response of another (RFC 9700
+   * section 4.4).
    */
   readonly redirectURI: string;
   /** Milliseconds. */
@@ -73,8 +76,8 @@ export type ProviderType<Name extends ProviderTypeName> =
 export type ProviderTypes = { readonly [Name in ProviderTypeName]: ProviderType<Name> };
 
 /**
- * Error for a provider that rejects the credentials of this server. Nobody can log in until the configuration or its
- * Secret is fixed.
+ * Error for a provider that rejects the credentials of this server. Nobody can log in at the provider until the
+ * configuration or its Secret is fixed.
  */
 export class CredentialsRefused extends Error {
   override readonly name = 'CredentialsRefused';

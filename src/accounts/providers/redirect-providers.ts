@@ -16,7 +16,10 @@ export class RedirectProviders {
     return this.#providers.ofKind('redirect');
   }
 
-  /** Returns the URL at which the user logs in. Throws 404 for an unknown provider, and 503 if it is unavailable. */
+  /**
+   * Returns the URL at which the user logs in. Throws 404 for an unknown provider, and 503 if the provider is
+   * unavailable.
+   */
   async authorizationURL(name: string, request: ProviderRequest, forceLogin: boolean, source: string): Promise<string> {
     return await this.#run(name, source, (provider) => provider.authorizationURL(request, forceLogin));
   }

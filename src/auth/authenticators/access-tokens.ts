@@ -60,7 +60,10 @@ export class AccessTokens {
     return this.#tokens.problemOf(token);
   }
 
-  /** Returns true if a token claims to be issued by this server, valid or not, so that kube-apiserver need not review it. */
+  /**
+   * Returns true if a token, valid or not, claims to be issued by this server. kube-apiserver then need not review the
+   * token.
+   */
   isOurs(token: string): boolean {
     return this.#tokens.isOurs(token);
   }

@@ -2,13 +2,15 @@ import type { Request } from 'express';
 import type { UserInfo } from '../user.ts';
 
 /**
- * Holder of a share of the limits: the client's address as `requests.trustedProxies` determines it or, for a recheck of a stream, its user.
+ * Holder of a share of the limits. This is the client's address, which `requests.trustedProxies` determines. For the
+ * recheck of a stream, it is the user of the stream.
  */
 export type Source = string | { readonly streamsOf: string };
 
 /**
- * Authenticates one kind of credential. Returns undefined if the request has none of this kind, so that the next authenticator is tried.
- * Throws StatusError 401 for an invalid credential of this kind, and 503 if it cannot be validated now.
+ * Authenticates one kind of credential. Returns undefined if the request has no credential of this kind, so that the
+ * next authenticator is tried. Throws StatusError 401 for an invalid credential of this kind, and 503 if it cannot be
+ * validated now.
  */
 export type Authenticator = (request: Request, source: Source) => UserInfo | undefined | Promise<UserInfo | undefined>;
 

@@ -1,5 +1,5 @@
 /**
- * Verifies the certificate of a TLS client like kube-apiserver: x509.Certificate.Verify of Go with
+ * Verifies the certificate of a TLS client as kube-apiserver does: like x509.Certificate.Verify of Go with
  * ExtKeyUsageClientAuth, and with the other certificates of the client as intermediates (k8s.io/apiserver
  * pkg/authentication/request/x509). Node's own verification is not used: it follows OpenSSL's rules, runs only once per
  * handshake, and tries only one issuer per name (ADR 10). The rules here are stricter than those of Go: a CA cannot be
@@ -102,7 +102,9 @@ function mayIssue(certificate: X509Certificate, below: number, now: number): boo
 const clientAuth = '1.3.6.1.5.5.7.3.2';
 const anyExtendedKeyUsage = '2.5.29.37.0';
 
-/** Returns whether a certificate passes the checks for every certificate of a chain, including the authority. */
+/**
+ * Returns whether a certificate passes the checks that apply to every certificate of a chain, including the authority.
+ */
 function mayBeIn(certificate: X509Certificate, now: number): boolean {
   const { validFromDate, validToDate, keyUsage: usages } = certificate;
   if (now < validFromDate.getTime() || now > validToDate.getTime()) return false;

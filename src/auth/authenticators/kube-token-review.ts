@@ -11,7 +11,10 @@ import type { Source, TokenAuthenticator } from './authenticator.ts';
 interface TokenReview {
   readonly status?: {
     readonly authenticated?: boolean;
-    /** The audiences in `spec.audiences` that the token is valid for. If empty, it is valid for kube-apiserver's own audiences. */
+    /**
+     * Audiences of `spec.audiences` for which the token is valid. If there are none, the token is valid for
+     * kube-apiserver's own audiences.
+     */
     readonly audiences?: readonly string[];
     readonly user?: { username?: string; uid?: string; groups?: string[]; extra?: Record<string, string[]> };
   };
@@ -90,10 +93,11 @@ async function requestReview(
  * Authenticates ServiceAccount tokens, and all other tokens that kube-apiserver accepts, by TokenReview
  * (authentication.k8s.io/v1). Only JWTs are reviewed, and they must be valid for one of the `audiences`.
  *
- * - Results are cached for seconds. Refusals have a separate cache, so that forged tokens do not evict valid tokens.
+ * - Results are cached for a few seconds. Refusals have a separate cache, so that forged tokens do not evict valid
+ *   tokens.
  * - Each address holds only a few slots, so that reviews for other addresses stay fast.
  * - Rechecks of open streams have their own slots, which forged tokens cannot fill.
- * - All issuers except the issuer of this server's own ServiceAccount token share few slots.
+ * - All issuers except the issuer of this server's own ServiceAccount token share a small number of slots.
  */
 export function tokenReview(
   client: KubeClient,

@@ -6,8 +6,8 @@ import { withAuthenticated, type UserInfo } from '../user.ts';
 import type { TokenAuthenticator } from './authenticator.ts';
 
 /**
- * The user is authenticated but only allowed to change their password. Callers of an authenticator that do not handle this error refuse the
- * request.
+ * Error for an authenticated user who is only allowed to change their password. If the caller of an authenticator does
+ * not handle this error, the request is refused.
  */
 export class PasswordChangeRequired extends StatusError {
   readonly user: UserInfo;

@@ -1,6 +1,6 @@
 /**
- * Reads how the aggregator authenticates itself from the ConfigMap kube-system/extension-apiserver-authentication,
- * which kube-apiserver writes. The ConfigMap is watched, because the CAs rotate (k8s.io/apiserver
+ * Reads the ConfigMap kube-system/extension-apiserver-authentication, in which kube-apiserver publishes how the
+ * aggregator authenticates itself. The ConfigMap is watched, because the CAs rotate (k8s.io/apiserver
  * pkg/authentication/request/headerrequest).
  */
 import { X509Certificate } from 'node:crypto';

@@ -38,7 +38,10 @@ export function requestHeader(
     return { config: current, isTrusted: until !== undefined, until: until ?? now + refusedLife };
   }
 
-  /** Verifies the certificate for each request like kube-apiserver. The result is cached until it or the configuration changes. */
+  /**
+   * Returns whether the client certificate of the connection is trusted by the rules of kube-apiserver. The result is
+   * cached per connection until it expires or the configuration changes.
+   */
   function isTrustedProxy(request: Request, current: RequestHeaderConfig): boolean {
     const connection = connectionOf(request);
     const now = clock();

@@ -19,7 +19,10 @@ const reviewSlots = {
   perUser: laneSizes.reviews / 2,
   queue: { total: 20_000, perUser: 5_000, timeout: 10_000 },
 };
-/** kube-apiserver's own superusers, who need no review (k8s.io/apiserver DelegatingAuthorizationOptions). */
+/**
+ * Group of kube-apiserver's superusers, whose requests need no review (k8s.io/apiserver
+ * DelegatingAuthorizationOptions).
+ */
 const masters = 'system:masters';
 
 /** Reviews in flight. Rechecks of open streams have a separate lane, so that requests of a user do not delay the end of a stream. */

@@ -11,9 +11,9 @@ const slabSize = 128 * 1024;
 const smallestSlab = 8 * 1024;
 /** Contiguous objects of at least this many bytes are not moved next to other objects. */
 const longRun = slabSize / 4;
-/** Bytes of replaced states that stay unpacked: watches read a replaced state immediately, if at all. */
+/** Maximum bytes of replaced object states that stay unpacked: watches read a replaced state immediately, if at all. */
 const maxFresh = 4 * 1024 * 1024;
-/** Bytes of replaced states that are packed together. */
+/** Minimum bytes of replaced object states that are packed together. */
 const runSize = 256 * 1024;
 
 class SharedSlab implements Slab {
@@ -60,7 +60,7 @@ export class Arena {
     return this.#slabBytes + this.#packedBytes;
   }
 
-  /** Moves a new object into a slab, unless it is in one or is packed. */
+  /** Moves a new object into a slab, unless the object is already in a slab or packed. */
   add(object: StoredObject<unknown>): void {
     if (this.#slabOf(object) !== undefined || object.slab === undefined) return;
     this.#packedBytes += object.packedSize;
@@ -95,7 +95,10 @@ export class Arena {
     }
   }
 
-  /** Makes the bytes of consecutive objects of a list contiguous, in slices. Throws the signal's reason. */
+  /**
+   * Makes the bytes of consecutive objects of a list contiguous. Works in slices, so that the event loop is not
+   * blocked. Throws the signal's reason.
+   */
   async tidy(objects: readonly StoredObject<unknown>[], waiting: SignalSource): Promise<void> {
     // Objects that are added during a pause wait for the next call.
     const moves = this.#moves;

@@ -12,7 +12,7 @@ export interface Change<F> {
 
 /** Information from kube-apiserver about changes before the start of the history. */
 export interface Recalled {
-  /** The history misses changes after any older resourceVersion. */
+  /** The history is incomplete for a reader that continues from any older resourceVersion. */
   readonly floor: number;
   /** The history contains all changes after this resourceVersion. */
   readonly since: number;
@@ -32,8 +32,8 @@ export class History<F> {
   /** The history contains every change after this resourceVersion. */
   #since = 0;
   /**
-   * The history misses changes after any older resourceVersion. For versions between this one and `#since`, it is
-   * unknown whether changes are missing.
+   * The history is incomplete for a reader that continues from any older resourceVersion. For versions between this one
+   * and `#since`, it is unknown whether changes are missing.
    */
   #floor = 1;
 

@@ -11,8 +11,8 @@ export interface InformerOptions extends Collection {
   readonly log: Logger;
   readonly clock: Clock;
   /**
-   * See ReflectorOptions. A short duration keeps `lastSignOfLife` more recent than bookmarks do, which arrive about
-   * each minute.
+   * See ReflectorOptions. Bookmarks update `lastSignOfLife` only about once a minute. A short duration keeps it more
+   * recent.
    */
   readonly watchSeconds?: number;
 }
@@ -51,7 +51,7 @@ export class Informer<T extends KubeObject> {
     return this.#reflector.hasSynced();
   }
 
-  /** Resolves when the first list is complete. Throws the signal's reason if it is aborted before. */
+  /** Resolves when the first list is complete. Throws the signal's reason if the signal is aborted first. */
   waitForSync(signal?: AbortSignal): Promise<void> {
     return this.#synced.wait(signal);
   }

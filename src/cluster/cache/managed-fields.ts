@@ -1,13 +1,13 @@
 /**
- * Stores the managedFields of many objects. managedFields record who manages which fields. Those of objects from the
- * same source differ only in times, addresses and uids, so their common text is stored once, as a template.
+ * Stores the managedFields of many objects. managedFields record who manages which fields. The managedFields of objects
+ * from the same source differ only in times, addresses and uids, so their common text is stored once, as a template.
  */
 import { LRUCache } from 'lru-cache';
 import { Packer, type Packed } from './packed.ts';
 
 /** Values that differ between objects: times of writes, and list keys that are addresses or uids. */
 const ownValues = /("time":"|\\"(?:ip|uid)\\":\\")([^"\\]*)/g;
-/** Replaces an object's own value in a template. JSON texts do not contain it. */
+/** Character that replaces an object's own value in a template. JSON texts never contain this character. */
 const placeholder = '\0';
 /** Maximum characters of all templates, including unused ones. */
 const maxTemplates = 2 * 1024 * 1024;

@@ -1,4 +1,4 @@
-/** Maintains the orders in which lists are requested. */
+/** Maintains the sort orders that list requests use. */
 import type { Change } from './history.ts';
 import type { StoredObject } from './stored-object.ts';
 

@@ -6,11 +6,11 @@ import { deflateRawSync, inflateRawSync } from 'node:zlib';
 
 /** Maximum bytes that are stored as a string in the V8 heap, where a Buffer would cost more memory than its content. */
 const maxTextLength = 4096;
-/** Minimum bytes that are compressed. */
+/** Minimum length in bytes of data that is compressed. */
 const minLength = 256;
 /**
- * zlib clears its memory for each call. This memory level suffices for an object, and compression takes a third of the
- * time.
+ * zlib clears its memory for each call. This low memory level suffices for an object, and makes compression three times
+ * as fast.
  */
 const deflation = { level: 3, memLevel: 5, windowBits: 14 };
 /** Maximum number of times that the dictionary is replaced by a more similar one. */

@@ -1,8 +1,8 @@
 /**
  * Finds out whether a history is complete for resourceVersions before its first list. A resourceVersion counts the
- * changes of every resource, so the cache of a quiet resource in another replica may have an older resourceVersion. A
- * client of that replica has missed nothing. A watch of kube-apiserver from that resourceVersion shows whether there
- * were changes.
+ * changes of every resource, so another replica may still return an older resourceVersion for a resource that rarely
+ * changes. A client that continues from that version has missed nothing. A watch of kube-apiserver from that
+ * resourceVersion shows whether there were changes.
  */
 import type { Logger } from '../../runtime/logger.ts';
 import type { KubeClient } from '../client/client.ts';
@@ -27,7 +27,7 @@ export interface RecallOptions {
   readonly clock: Clock;
 }
 
-/** Maximum time of a request, and of a caller that waits for a response, in milliseconds. */
+/** Maximum milliseconds that a request takes, and that a caller waits. */
 const maxWait = 4_000;
 
 /**

@@ -19,7 +19,7 @@ export interface ReflectorOptions<T> extends Collection {
   /**
    * Duration of a watch in seconds, after which the watch is resumed. A resumed watch proves that no change was missed.
    * While kube-apiserver is healthy, `lastSignOfLife` is therefore never older than this duration. Default: 5 to 10
-   * minutes, with a bookmark about each minute.
+   * minutes, with a bookmark about once a minute.
    */
   readonly watchSeconds?: number;
   /**
@@ -29,7 +29,7 @@ export interface ReflectorOptions<T> extends Collection {
   decode(object: KubeObject, bytes: Buffer): T;
   /** Replaces all items after a list. */
   replace(items: readonly T[], resourceVersion: string): void;
-  /** Applies a change, in the order of the cluster. A DELETED item is the last state. */
+  /** Applies a change. Changes arrive in the order of their resourceVersions. A DELETED item is the last state. */
   apply(type: ChangeType, item: T): void;
   /** Reports that nothing else has changed up to this resourceVersion. */
   bookmark?(resourceVersion: string): void;
@@ -46,7 +46,7 @@ const pageSize = 500;
 const minDelay = 500;
 const maxDelay = 30_000;
 /**
- * Milliseconds without data after which a request is interrupted. kube-apiserver sends a bookmark about each minute
+ * Milliseconds without data after which a request is interrupted. kube-apiserver sends a bookmark about once a minute
  * (bookmarkFrequency), unless the resource has never changed.
  */
 const maxSilence = 75_000;
@@ -251,7 +251,7 @@ export class Reflector<T> {
       return 0;
     }
     const expired = isExpired(error);
-    // If kube-apiserver refuses to resume a watch, a list succeeds, so earlier failures cause no delay.
+    // If kube-apiserver only refuses to resume a watch, a list will succeed, so earlier failures cause no delay.
     const delay = expired && (this.#state === 'watch' || this.#failures === 0) ? 0 : this.#backoff();
     this.#failures += 1;
     this.#state = this.#stateAfter(error);

@@ -132,8 +132,8 @@ export class Selections {
   }
 
   /**
-   * Calls `use` with the objects that pass all filters, in the order and state of that moment. The array is live. Throws the signal's
-   * reason.
+   * Calls `use` with the objects that pass all filters, in the given order and as they are at that moment. The array is
+   * live. Throws the signal's reason.
    */
   async select<T>(
     filters: readonly ObjectFilter<unknown>[],
@@ -252,7 +252,10 @@ export class Selections {
     return smallest?.flatMap((set) => [...set]);
   }
 
-  /** Creates an index in slices, unless it exists. Concurrent callers share the work. Throws the signal's reason. */
+  /**
+   * Creates an index unless it exists. Works in slices, so that the event loop is not blocked. Concurrent callers share
+   * the work. Throws the signal's reason.
+   */
   async #indexed(name: IndexName, waiting: SignalSource): Promise<void> {
     for (;;) {
       const index = this.#indexes.get(name);

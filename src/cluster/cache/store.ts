@@ -12,7 +12,7 @@ import type { StoredObject } from './stored-object.ts';
 
 export interface StoreListener<F> {
   change(change: Change<F>): void;
-  /** Handles a gap in the history: every watch must end, so that its client lists again. */
+  /** Called when the history has a gap. Every watch must then end, so that its client lists again. */
   reset(): void;
 }
 
@@ -22,8 +22,8 @@ const isOrderName = (key: string): key is OrderName => Object.hasOwn(orders, key
 /** Maximum bytes of unpacked objects. */
 const maxPlainBytes = 256 * 1024 * 1024;
 /**
- * Maximum changes of a list that are applied to the orders one by one, because each change moves all later objects of
- * an array.
+ * If a list brings at most this many changes, they are applied to the orders one by one. Each such change moves all
+ * later objects of an array.
  */
 const maxSingleChanges = 100;
 /** Approximate bytes of an object in the V8 heap. */
@@ -111,7 +111,10 @@ export class Store<F> {
     );
   }
 
-  /** Makes the bytes of all objects contiguous, newest first, in slices. Throws the signal's reason. */
+  /**
+   * Makes the bytes of all objects contiguous, newest first. Works in slices, so that the event loop is not blocked.
+   * Throws the signal's reason.
+   */
   tidy(waiting: SignalSource): Promise<void> {
     return this.#arena.tidy(this.#orders.newest.slice(), waiting);
   }
@@ -247,8 +250,8 @@ export class Store<F> {
   }
 
   /**
-   * Records the changes of a list. An object has at most two: its deletion and the addition of another object with the
-   * same name.
+   * Records the changes of a list. An object has at most two changes: its deletion and the addition of another object
+   * with the same name.
    */
   #recordAll(changes: readonly Change<F>[]): void {
     for (const change of changes) this.#keep(change);

@@ -13,7 +13,7 @@ export class Synced {
     this.#waiting.clear();
   }
 
-  /** Resolves once the latch is set. Throws the signal's reason if it is aborted before. */
+  /** Resolves once the latch is set. Throws the signal's reason if the signal is aborted first. */
   wait(signal?: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
       if (this.#done) return resolve();

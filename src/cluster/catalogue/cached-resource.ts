@@ -26,21 +26,20 @@ export interface CacheOptions {
   readonly log: Logger;
   readonly clock: Clock;
   /**
-   * Receives the bytes in use, including those of a list that is still arriving. An error that it throws interrupts the
-   * list or watch.
+   * Called with the bytes in use, including the bytes of a list that is still arriving. If the function throws, the
+   * list or watch is interrupted.
    */
   readonly hold?: (bytes: number) => void;
   /**
-   * Handles the case that the cluster forbids the first list or watch, does not serve the resource, or sends malformed
-   * objects.
+   * Called when the cluster forbids the first list or watch, does not serve the resource, or sends malformed objects.
    */
   readonly refused?: (error: Error) => void;
   /**
-   * Handles a later 403: the right was revoked, or kube-apiserver is starting and refuses everything until it has
+   * Called after a later 403: the right was revoked, or kube-apiserver is starting and refuses everything until it has
    * loaded RBAC.
    */
   readonly forbidden?: () => void;
-  /** Handles a watch that kube-apiserver accepts. */
+  /** Called when kube-apiserver accepts a watch. */
   readonly accepted?: () => void;
 }
 
@@ -92,7 +91,7 @@ export class CachedResource<F> implements Resource<F> {
     this.#reflector.start();
   }
 
-  /** Ends the watches of clients with the reason. */
+  /** Stops the reflector, and ends the watches of clients with the reason. */
   stop(reason: Error): void {
     this.#reflector.stop();
     this.#end.abort(reason);
@@ -202,7 +201,7 @@ export class CachedResource<F> implements Resource<F> {
       throw unreachable(new Error(`the watch of ${this.#path} was interrupted`));
   }
 
-  /** Resolves when the cache has reached a resourceVersion, or when the time is over. */
+  /** Resolves when the cache has reached a resourceVersion, or after `milliseconds`. */
   async #waitUpTo(resourceVersion: number, milliseconds: number): Promise<void> {
     const limit = new AbortController();
     const cancel = this.#clock.after(milliseconds, () => limit.abort());

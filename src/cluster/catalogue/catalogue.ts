@@ -1,7 +1,7 @@
 /**
  * Resources that the cluster serves, by name, and their caches. A cache exists from the first request for its resource
- * until it has been unused for some time. The cache also ends when the CustomResourceDefinition of the resource changes
- * or is deleted.
+ * until it has been unused for some time. The cache is also stopped when the CustomResourceDefinition of the resource
+ * changes or is deleted.
  */
 import { nearest } from '../../config/error-map.ts';
 import { noSuchPath, serviceUnavailable } from '../../runtime/errors.ts';
@@ -41,7 +41,7 @@ export interface CatalogueEntry {
   readonly definition: ResourceDefinition<unknown>;
 }
 
-/** Cache that a request uses. It does not count as unused until `release` is called. */
+/** Cache that a request uses. The cache counts as used until `release` is called. */
 export interface CacheHandle {
   readonly resource: Resource<unknown>;
   release(): void;
@@ -151,8 +151,8 @@ export class Catalogue {
   }
 
   /**
-   * Returns the cache of a resource; undefined if the resource must not be cached. Throws 503 if it does not fit into
-   * the memory.
+   * Returns the cache of a resource; undefined if the resource must not be cached. Throws 503 if the cache does not fit
+   * into the memory.
    */
   async acquire({ discovered, definition }: CatalogueEntry): Promise<CacheHandle | undefined> {
     const { discovery, rights, limits } = this.#options;

@@ -1,4 +1,6 @@
-/** Definitions of resources from discovery, with the specific fields of kinds that have a file. */
+/**
+ * Definitions of resources from discovery, with the specific fields of kinds that have a file in src/resources/kinds.
+ */
 import { resourcesGroup, resourcesVersion } from '../../config/names.ts';
 import type { DiscoveredResource } from '../discovery.ts';
 import type { Kind, ResourceDefinition } from './resource.ts';

@@ -74,7 +74,10 @@ export class GrantedNamespaces {
     return this.#reflector.hasSynced();
   }
 
-  /** Returns the namespaces in which a binding names the user, one of its groups or its ServiceAccount, sorted. */
+  /**
+   * Returns the namespaces in which a binding names the user, a group of the user or the user's ServiceAccount. Sorts
+   * the namespaces.
+   */
   of({ username, groups }: { readonly username: string; readonly groups: readonly string[] }): readonly string[] {
     const found = new Set<string>();
     for (const subject of [`u:${username}`, ...groups.map((group) => `g:${group}`)])

@@ -94,11 +94,14 @@ export interface Kind<F> extends Pick<
 export interface Resource<F> {
   readonly definition: ResourceDefinition<F>;
   readonly store: Store<F>;
-  /** Signal that is aborted when the cache is stopped: its watches end, and their clients start again. */
+  /**
+   * Signal that is aborted when the cache is stopped. Client watches of the resource then end, and the clients list
+   * again.
+   */
   readonly ended?: AbortSignal;
   /** Returns true once the first list is complete. */
   hasSynced(): boolean;
-  /** Resolves when the first list is complete. Throws the signal's reason if it is aborted before. */
+  /** Resolves when the first list is complete. Throws the signal's reason if the signal is aborted first. */
   waitForSync(signal: AbortSignal): Promise<void>;
   /** Resolves to true once the store has reached a resourceVersion, and to false if the signal is aborted before. */
   reach(resourceVersion: number, signal: AbortSignal): Promise<boolean>;

@@ -5,7 +5,7 @@ import type { Resource } from './resource.ts';
 /** Maximum milliseconds that a request waits for an incomplete cache before it fails with Retry-After. */
 const syncTimeout = 10_000;
 
-/** Calls `run` with a signal that is also aborted after a time, with the error that `timeoutError` returns. */
+/** Calls `run` with a signal that is also aborted after a timeout, with the error that `timeoutError` returns. */
 export async function withTimeout<T>(
   signal: AbortSignal,
   milliseconds: number,

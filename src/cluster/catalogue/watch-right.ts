@@ -7,15 +7,15 @@ export interface WatchRightOptions {
   readonly rights: Pick<OwnRights, 'mayListAndWatch' | 'forget'>;
   readonly resource: Pick<GroupVersionResource, 'group' | 'resource'>;
   readonly clock: Clock;
-  /** Ends the reviews. */
+  /** Aborts the reviews. */
   readonly signal: AbortSignal;
-  /** Handles a revoked right, which a review has confirmed. */
+  /** Called when a review has confirmed that the right was revoked. */
   readonly revoked: () => void;
-  /** Handles a watch that is refused although a review allowed it. */
+  /** Called when kube-apiserver refuses a watch that a recent review allowed. */
   readonly contradicted: () => void;
 }
 
-/** Milliseconds in which a starting kube-apiserver loads RBAC. */
+/** Milliseconds that a starting kube-apiserver may need to load RBAC. */
 const reviewDelay = 2_000;
 /**
  * Milliseconds after a review that allowed the watch. A 403 within this time is not due to a starting kube-apiserver,

@@ -26,7 +26,10 @@ export interface TLSOptions {
   readonly rejectUnauthorized: boolean;
 }
 
-/** Address and credentials for one cluster. Each call reads the files again. */
+/**
+ * Address and credentials for one cluster. `tls` reads the CA, certificate and key files on every call, so that rotated
+ * files take effect.
+ */
 export interface ClusterAccess {
   /** URL without a trailing slash. */
   readonly server: string;

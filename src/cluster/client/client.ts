@@ -1,6 +1,6 @@
 /**
- * The only client for kube-apiserver, with persistent connections. The calls of client-node open a new TLS connection
- * each and give no access to the bytes.
+ * The only client for kube-apiserver, with persistent connections. Each call of client-node opens a new TLS connection,
+ * and gives no access to the bytes of the response.
  */
 import { Readable } from 'node:stream';
 import { isDeepStrictEqual } from 'node:util';
@@ -36,7 +36,7 @@ export interface KubeRequest {
   readonly lane?: Lane;
   /** User of the request, for fairness in the lane 'callers'. */
   readonly source?: string;
-  /** Milliseconds until the headers of the response. Default: 10 s. */
+  /** Milliseconds to wait for the headers of the response. Default: 10 s. */
   readonly timeout?: number;
 }
 
@@ -83,7 +83,7 @@ export async function createKubeClient({
   clock = systemClock,
 }: {
   kubeconfig?: string | undefined;
-  /** Returns the access, instead of that of `kubeconfig`. */
+  /** Returns the address and credentials to use instead of those in `kubeconfig`. */
   load?: () => ClusterAccess;
   /** Clock that tests replace. */
   clock?: Clock;
@@ -111,7 +111,8 @@ class Credential {
   }
 
   /**
-   * Keeps the last credential if the files cannot be read, for example while only one file of a new pair is written.
+   * Keeps the last credential if the files cannot be read, for example while only one file of a new certificate and key
+   * pair is written.
    */
   async headers(): Promise<Record<string, string>> {
     const last = this.#read;

@@ -25,7 +25,7 @@ const serviceAccount = /^system:serviceaccount:([a-z0-9-]+):[a-z0-9.-]+$/;
 
 /**
  * Returns the groups to send, without those that kube-apiserver adds by itself (impersonation.go), because it
- * authorizes each group that is sent. The API server appends `system:authenticated` if other groups are sent and the
+ * authorizes each group that is sent. kube-apiserver appends `system:authenticated` if other groups are sent and the
  * user is not anonymous, and the groups of a ServiceAccount if no group is sent. The order of the groups stays the
  * same.
  */

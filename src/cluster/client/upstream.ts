@@ -34,7 +34,7 @@ export interface ForwardedRequest {
   readonly body?: AsyncIterable<Buffer> | undefined;
   /** Bytes of the body, if known. */
   readonly length?: number | undefined;
-  /** True for a request without a timeout, such as watches. */
+  /** True for a request without a timeout, such as a watch. */
   readonly isLongRunning: boolean;
 }
 
@@ -59,7 +59,7 @@ export interface Upstream {
    * the signal.
    */
   upgrade(request: ForwardedRequest, protocol: string, signal: AbortSignal): Promise<UpgradeResponse>;
-  /** Open connections, without upgraded ones. */
+  /** Numbers of open connections, not counting upgraded ones. */
   readonly connections: Connections['counts'];
   /** Reads the credential of this server again before the next request, after kube-apiserver rejected it. */
   renewCredential(): void;

@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 import { ResponseParser, type ResponseEvents } from './response-parser.ts';
 
 export interface ResponseHandler extends ResponseEvents {
-  /** Handles a missing or incomplete response. `isSent` is true if the request may have been processed. */
+  /** Called when the response is missing or incomplete. `isSent` is true if the request may have been processed. */
   onError(error: Error, isSent: boolean): void;
 }
 
@@ -47,7 +47,7 @@ export interface SentRequest {
   readonly body?: AsyncIterable<Buffer> | readonly Buffer[] | undefined;
   /** Bytes of the body, as in the head; if undefined, the body is chunked. */
   readonly length?: number | undefined;
-  /** Milliseconds until the head of the response; 0 for no limit. */
+  /** Milliseconds to wait for the head of the response; 0 for no limit. */
   readonly timeout: number;
   /** Maximum milliseconds between two pieces of the response. Default: no limit. */
   readonly silence?: number;
@@ -56,15 +56,12 @@ export interface SentRequest {
 
 /** Owner of connections. */
 export interface ConnectionOwner {
-  /** Handles a connection that can be reused. */
+  /** Called when a connection can be reused. */
   onFree(connection: UpstreamConnection): void;
   onClose(connection: UpstreamConnection): void;
-  /**
-   * Handles a request whose reused connection closed before the response. The request can be retried on another
-   * connection.
-   */
+  /** Called when a reused connection closes before the response. The request can be retried on another connection. */
   onStale(pending: PendingRequest): void;
-  /** Handles a request that no longer waits for a connection. */
+  /** Called when a request that waits for a connection is aborted. */
   onAbort(pending: PendingRequest): void;
 }
 
@@ -104,7 +101,7 @@ export class UpstreamConnection implements ResponseEvents {
   #headUntil = Infinity;
   #error: Error | undefined;
 
-  /** `open` starts to connect; `event` signals that the connection is established. */
+  /** `open` starts the connection; `event` signals that the connection is established. */
   constructor(open: (onread: ReadOptions) => Socket, event: 'connect' | 'secureConnect', owner: ConnectionOwner) {
     this.#owner = owner;
     const socket = open({
@@ -217,8 +214,8 @@ export class UpstreamConnection implements ResponseEvents {
     this.#isBodySent = false;
     let sent = 0;
     try {
-      // Sends the head together with the first chunk if that is available. The first chunk may be missing, because the
-      // sender may wait for the response.
+      // Sends the head together with the first chunk if the chunk is available. Some senders wait for the response
+      // before they send the first chunk.
       socket.cork();
       socket.write(head, 'latin1');
       setImmediate(uncork, socket);
@@ -245,7 +242,7 @@ export class UpstreamConnection implements ResponseEvents {
   #read(chunk: Buffer): void {
     this.#hasReceived = true;
     try {
-      // Throws for bytes behind the end of a response, so that they do not become the response to the next request.
+      // Throws for bytes after the end of a response, so that they do not become the response to the next request.
       this.#parser.read(chunk);
       if (this.#parser.isIdle) this.#release();
       else if (this.#parser.awaitsHead && this.#isBodySent && performance.now() > this.#headUntil)

@@ -80,7 +80,7 @@ export class ResponseParser {
     this.#end([]);
   }
 
-  /** Parses one element and returns the position behind it, or undefined if more bytes are needed. */
+  /** Parses one element and returns the position after it, or undefined if more bytes are needed. */
   #step(bytes: Buffer, at: number): number | undefined {
     if (this.#state === 'idle') throw new Error('unexpected bytes after the response');
     switch (this.#state) {

@@ -10,7 +10,7 @@ import type { Session } from './session.ts';
 
 /**
  * Timeout of a request in milliseconds. It is shorter than the grace period of a refresh, so that a client whose
- * refresh hangs gets 503 while a retry still returns the successor.
+ * refresh hangs gets 503 while a retry can still get the new refresh token.
  */
 const requestTimeout = 3_000;
 

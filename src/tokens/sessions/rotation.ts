@@ -1,6 +1,6 @@
 /**
- * Rotates refresh tokens. Each token is valid for one use, and a retry within the grace period gets the same successor.
- * Any later use revokes the session (RFC 9700 section 4.14.2).
+ * Rotates refresh tokens. Each token is valid for one use, and a retry within the grace period gets the same new
+ * refresh token. Any later use revokes the session (RFC 9700 section 4.14.2).
  */
 import { reuses } from '../../runtime/metrics/definitions.ts';
 import { BoundedCache } from '../../runtime/bounded-cache.ts';
@@ -19,7 +19,7 @@ const unconfirmedLife = 600_000;
 /** A refresh token that is valid now, and its session. */
 export interface FoundRefreshToken {
   readonly session: Session;
-  /** Returns the successor of the token; 'changed' if another request changed the session since it was found. */
+  /** Returns the new refresh token; 'changed' if another request changed the session since it was found. */
   use(): Promise<Refreshed | 'changed'>;
 }
 
@@ -92,7 +92,10 @@ export class Rotation {
     return session && { session, isCurrent: !['reused', 'ended'].includes(this.#stateOf(session, token)) };
   }
 
-  /** Returns the state of a token. 'unconfirmed': the token was rotated, but no client has received its successor. */
+  /**
+   * Returns the state of a token. 'unconfirmed': the token was rotated, but no client has received the new refresh
+   * token.
+   */
   #stateOf(session: Session, token: string): 'rotate' | 'repeat' | 'unconfirmed' | 'reused' | 'ended' {
     if (!this.#lifetimes.isActive(session)) return 'ended';
     const { currentHash, previousHash, rotatedAt } = session.status;
@@ -124,8 +127,8 @@ export class Rotation {
   }
 
   /**
-   * Returns the successor that the failed request could not return. The grace period of that successor starts now, on
-   * every replica.
+   * Returns the new refresh token that an earlier failed request could not return. The grace period for retries starts
+   * now, on every replica.
    */
   async #reissue(session: Session, token: string): Promise<Refreshed | 'changed'> {
     const updated = await this.#store.replace(session, {

@@ -101,7 +101,7 @@ export const timesOf = ({ spec, status }: Session): Times => ({
   lastUse: parseMilliseconds(status.lastUsedAt ?? spec.createdAt),
 });
 
-/** Selects the sessions that match all properties: their user, client, password or link was removed. */
+/** Selects sessions whose user, client, password or link was removed: those that match all properties. */
 export interface Dismissed {
   readonly userUID?: string;
   readonly clientID?: string;

@@ -152,8 +152,8 @@ export class Sessions {
   }
 
   /**
-   * Revokes all sessions of a user except `except`, including those just created on another replica. Returns their
-   * number after the writes.
+   * Revokes all sessions of a user except `except`, including sessions just created on another replica. Returns the
+   * number of revoked sessions after the writes.
    */
   async revokeAll(user: Pick<SessionSpec, 'userName' | 'userUID'>, except?: string): Promise<number> {
     const all = (await this.#readLive(user)).filter(({ metadata }) => metadata.name !== except);
