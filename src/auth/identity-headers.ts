@@ -3,8 +3,8 @@ import { badRequest } from '../runtime/errors.ts';
 import type { IncomingMessage } from 'node:http';
 
 /**
- * Returns all values of all headers by lower-case name, without joining them: Node joins repeated headers, and its headersDistinct does not
- * exist for HTTP/2.
+ * Returns all values of all headers by lower-case name, without joining them: Node joins repeated headers, and its
+ * headersDistinct does not exist for HTTP/2.
  */
 export function headerValues({ rawHeaders }: Pick<IncomingMessage, 'rawHeaders'>): Map<string, string[]> {
   const headers = new Map<string, string[]>();
@@ -20,7 +20,9 @@ export function headerValues({ rawHeaders }: Pick<IncomingMessage, 'rawHeaders'>
 /** Keeps a byte order mark as part of the name. */
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
-/** Decodes a header value. Throws 400 for invalid UTF-8, because a replacement character would name a different user. */
+/**
+ * Decodes a header value. Throws 400 for invalid UTF-8, because a replacement character would name a different user.
+ */
 export function identityText(header: string, value: string): string {
   if (isASCII(value)) return value;
   try {

@@ -41,8 +41,8 @@ export const withAuthenticated = (user: UserInfo): UserInfo =>
     : { ...user, groups: [...user.groups, authenticated] };
 
 /**
- * Returns the namespace and name of a ServiceAccount; undefined for other users and for names that no ServiceAccount can have (SplitUsername
- * of k8s.io/apiserver).
+ * Returns the namespace and name of a ServiceAccount; undefined for other users and for names that no ServiceAccount
+ * can have (SplitUsername of k8s.io/apiserver).
  */
 export function serviceAccountOf(username: string): { readonly namespace: string; readonly name: string } | undefined {
   const [, namespace = '', name = ''] = /^system:serviceaccount:([^:]*):([^:]*)$/.exec(username) ?? [];
@@ -55,7 +55,10 @@ const label = /^[a-z0-9](?:[a-z0-9-]*[a-z0-9])?$/;
 /** Matches DNS subdomains (RFC 1123). */
 const subdomain = /^[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*$/;
 
-/** Returns the impersonated user with the groups that kube-apiserver adds (pkg/endpoints/filters/impersonation of k8s.io/apiserver). */
+/**
+ * Returns the impersonated user with the groups that kube-apiserver adds (pkg/endpoints/filters/impersonation of
+ * k8s.io/apiserver).
+ */
 export function withImpliedGroups(user: UserInfo): UserInfo {
   const { username, groups } = user;
   if (username === anonymous)

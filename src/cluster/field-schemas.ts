@@ -53,7 +53,9 @@ const fetchTimeout = 5_000;
 /** Maximum milliseconds that a request waits for a schema. */
 const maxWait = 1_000;
 const maxFetches = 4;
-/** Milliseconds for which a schema is cached. kube-apiserver describes a changed CustomResourceDefinition with a delay. */
+/**
+ * Milliseconds for which a schema is cached. kube-apiserver describes a changed CustomResourceDefinition with a delay.
+ */
 const life = { builtIn: 10 * 60_000, custom: 60_000, failed: 10_000 };
 const nodeBytes = 200;
 

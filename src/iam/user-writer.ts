@@ -1,4 +1,7 @@
-/** Writes `users` to kube-apiserver as the caller. Only the displayName of the caller's own user is written as this server. */
+/**
+ * Writes `users` to kube-apiserver as the caller. Only the displayName of the caller's own user is written as this
+ * server.
+ */
 import type { Account } from '../accounts/directory/account.ts';
 import type { Directory } from '../accounts/directory/directory.ts';
 import type { User, Users } from '../accounts/directory/users.ts';
@@ -81,7 +84,10 @@ export class UserWriter {
     });
   }
 
-  /** Waits until the cached users include the change, so that the caller can read it. The Status of a deletion has the uid of the user. */
+  /**
+   * Waits until the cached users include the change, so that the caller can read it. The Status of a deletion has the
+   * uid of the user.
+   */
   async #waitUntilCached(
     { kind, metadata, details }: User & { readonly details?: { readonly uid?: string } },
     username: string,

@@ -1,4 +1,7 @@
-/** Issues CAs and serving certificates, ECDSA P-256. Import it only when needed: the library is large, and issuing is rare. */
+/**
+ * Issues CAs and serving certificates, ECDSA P-256. Import this module only when needed: the library is large, and
+ * issuing is rare.
+ */
 import 'reflect-metadata';
 import {
   AuthorityKeyIdentifierExtension,

@@ -1,6 +1,6 @@
 /**
- * JSON Web Tokens that this server issues: access tokens (RFC 9068) and id_tokens (OpenID Connect Core section 2). The algorithm comes
- * from the key that `kid` names, never from the token.
+ * JSON Web Tokens that this server issues: access tokens (RFC 9068) and id_tokens (OpenID Connect Core section 2). The
+ * algorithm comes from the key that `kid` names, never from the token.
  */
 import { hash, randomUUID } from 'node:crypto';
 import jwt, { type JwtPayload, type VerifyOptions } from 'jsonwebtoken';
@@ -216,7 +216,10 @@ export class Tokens {
     return claims && this.#misuseOf(claims) === undefined ? claims : undefined;
   }
 
-  /** Returns the cached result of `verifyBearer` for a fingerprint if it is still valid; undefined if the token must be verified. */
+  /**
+   * Returns the cached result of `verifyBearer` for a fingerprint if it is still valid; undefined if the token must be
+   * verified.
+   */
   known(key: string): TokenClaims | undefined {
     const known = this.#cached(key);
     return known !== undefined && this.#isCurrent(known) && this.#misuseOf(known) === undefined ? known : undefined;

@@ -1,4 +1,6 @@
-/** The user that a token represents. The object stays the same until a property changes, so caches can use it as a key. */
+/**
+ * The user that a token represents. The object stays the same until a property changes, so caches can use it as a key.
+ */
 export interface Subject {
   readonly username: string;
   readonly uid: string;

@@ -71,7 +71,9 @@ class Tracing {
     return tracer;
   }
 
-  /** Returns the function that counts lost spans. It logs a failing receiver at once, and then once per `logInterval`. */
+  /**
+   * Returns the function that counts lost spans. It logs a failing receiver at once, and then once per `logInterval`.
+   */
   #lossReporter(endpoint: string): TracerOptions['lost'] {
     const { clock, log } = this.#parts;
     let loggedAt = -Infinity;

@@ -226,7 +226,10 @@ function errorType(status: string | undefined, error: unknown): string | undefin
   return typeof code === 'string' ? code : (name ?? '_OTHER');
 }
 
-/** Returns a copy of at most `maxAttribute` characters. A substring would keep the whole text in memory while the span waits. */
+/**
+ * Returns a copy of at most `maxAttribute` characters. A substring would keep the whole text in memory while the span
+ * waits.
+ */
 const shortened = (text: string): string =>
   text.length <= maxAttribute ? text : Buffer.from(text.slice(0, maxAttribute)).toString();
 

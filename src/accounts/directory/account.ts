@@ -38,7 +38,7 @@ export interface Account extends Credential {
   readonly passwordRef: SecretKeyRef | undefined;
   /** Changes when the failed logins of the user are reset. */
   readonly unlocked: string | undefined;
-  /** Identities at identity providers that may log in as this user. */
+  /** Identities at identity providers that are allowed to log in as this user. */
   readonly identities: readonly Identity[];
 }
 

@@ -28,7 +28,10 @@ const publicClient: ConfiguredClient = {
   idTokenSignedResponseAlg: 'RS256',
 };
 
-/** Client for logins to the server's own pages. This client gets no tokens. The configuration cannot replace it. */
+/**
+ * Client for logins to the server's own pages. This client gets no tokens. No configured client can replace this
+ * client.
+ */
 export const pagesClient: ConfiguredClient = { ...publicClient, name: 'platform-pages', grantTypes: [], scopes: [] };
 
 /** Clients that exist without configuration. A configured client of the same name replaces them. */

@@ -27,8 +27,8 @@ export function subjectOf(session: Session, directory: Directory): Subject | und
 }
 
 /**
- * Returns undefined for a subject with a `system:` name, which only kube-apiserver may assign. Dropping just that name would change
- * the identity.
+ * Returns undefined for a subject with a `system:` name, which only kube-apiserver is allowed to assign. Dropping just
+ * that name would change the identity.
  */
 const withoutSystemNames = (subject: Subject): Subject | undefined =>
   [subject.username, ...subject.groups].some((name) => name.startsWith('system:')) ? undefined : subject;

@@ -30,7 +30,7 @@ export class UserConditions {
   readonly #log: Logger;
   readonly #clock: Clock;
   readonly #waiting = new Set<string>();
-  /** Users that shared an e-mail address or identity with a user at its last check. */
+  /** By username: the users that shared an e-mail address or identity with that user at the user's last check. */
   readonly #sharing = new Map<string, readonly string[]>();
   #cancel: (() => void) | undefined;
   #isStopped = false;

@@ -1,7 +1,7 @@
 /**
- * Watches the User objects of the cluster (users.iam.platform.io) and the Secrets with their passwords on every replica. The name of a
- * Secret contains the uid of its user, so a later user of the same name does not inherit the password. The User owns the Secret, so
- * the cluster's garbage collector deletes both.
+ * Watches the User objects of the cluster (users.iam.platform.io) and the Secrets with their passwords on every
+ * replica. The name of a Secret contains the uid of its user, so a later user of the same name does not inherit the
+ * password. The User owns the Secret, so the cluster's garbage collector deletes both.
  */
 import { usersPath } from '../../config/names.ts';
 import type { KubeClient } from '../../cluster/client/client.ts';

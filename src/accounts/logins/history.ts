@@ -54,7 +54,7 @@ export const longestUserAgent = 256;
 /** Maximum bytes of the records. etcd rejects objects over 1.5 MiB. */
 const maxBytes = 1_000_000;
 const attempts = 5;
-/** Maximum number of records added by small patches before the object is rewritten as a whole, which trims it. */
+/** Maximum number of records that small patches add to an object before the whole object is rewritten and trimmed. */
 const maxAppended = 16;
 /**
  * Interval in milliseconds. If the limits refuse logins repeatedly, one refusal per interval is recorded, so that a

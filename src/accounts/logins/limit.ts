@@ -455,7 +455,7 @@ export class LoginLimiter {
 /** Keys under which the failures of an attempt are counted. */
 interface Keys {
   readonly pair: string | undefined;
-  /** The host, and for IPv6 its network, which is allowed more failures. */
+  /** Keys of the host and, for IPv6, of its network. A network is allowed more failures than a host. */
   readonly addresses: readonly string[];
   readonly client: string | undefined;
   /** The user, and the account if it is counted separately. */

@@ -23,7 +23,7 @@ export const maxPasswordBytes = 1024;
 export const isPossible = (password: string): boolean =>
   password !== '' && Buffer.byteLength(password) <= maxPasswordBytes;
 
-/** Creates and compares hashes. Tests replace it to count the work. */
+/** Creates and compares hashes. Tests replace these functions to count the work. */
 export interface HashFunctions {
   hash(password: string, parameters: HashParameters): Promise<string>;
   verify(hash: string, password: string): Promise<boolean>;

@@ -22,12 +22,16 @@ const maxBytes = 1024 * 1024;
 
 /**
  * Result codes of a refused bind (RFC 4511 appendix A.1): inappropriateAuthentication (the entry has no password),
- * invalidCredentials, constraintViolation and unwillingToPerform (not allowed to log in now). Other codes do not concern the password.
+ * invalidCredentials, constraintViolation and unwillingToPerform (not allowed to log in now). Other codes do not
+ * concern the password.
  */
 const refusals: ReadonlySet<number> = new Set([19, 48, 49, 53]);
 export const isRefusal = (error: unknown): boolean => error instanceof ResultCodeError && refusals.has(error.code);
 
-/** Returns the result code with its name in RFC 4511 section 4.1.9, such as `invalidCredentials (49)`. Undefined for other errors. */
+/**
+ * Returns the result code with its name in RFC 4511 section 4.1.9, such as `invalidCredentials (49)`. Undefined for
+ * other errors.
+ */
 export const resultOf = (error: unknown): string | undefined =>
   error instanceof ResultCodeError
     ? `${error.name.slice(0, 1).toLowerCase()}${error.name.slice(1).replace(/Error$/, '')} (${error.code})`

@@ -38,7 +38,10 @@ export class Linking {
     this.#log = options.log;
   }
 
-  /** Returns the account of a person, which may be inactive. Throws PersonRefused, and 503 if users cannot be read or written. */
+  /**
+   * Returns the account of a person. The account may be inactive. Throws PersonRefused, and 503 if users cannot be read
+   * or written.
+   */
   async accountOf(person: Person): Promise<Account> {
     const { identity } = person;
     const provider = this.#config.value.authentication.identityProviders.find(({ name }) => name === identity.provider);
@@ -130,7 +133,7 @@ export class Linking {
 
   /**
    * Returns the e-mail address to store. Returns undefined for an address that another user has: otherwise neither user
-   * could log in with it.
+   * could log in with the address.
    */
   #emailOf({ email }: Person, username: string): Person['email'] {
     const isTaken = typeof email === 'string' && this.#directory.withEmail(email).some((name) => name !== username);

@@ -13,8 +13,8 @@ export interface ValidToken<Claims extends TokenClaims = AccessClaims> {
 }
 
 /**
- * Validates tokens of this server. A token only identifies its session: session, user, password and client are looked up each time,
- * so that revocations and group changes take effect at once.
+ * Validates tokens of this server. A token only identifies its session: session, user, password and client are looked
+ * up each time, so that revocations and group changes take effect at once.
  */
 export class AccessTokens {
   readonly #tokens: Tokens;
@@ -28,8 +28,8 @@ export class AccessTokens {
   }
 
   /**
-   * Validates a token for this server. Returns undefined for any other or invalid token, and for a user who must change their password
-   * first. Throws 503 if the token cannot be validated now.
+   * Validates a token for this server. Returns undefined for any other or invalid token, and for a user who must change
+   * their password first. Throws 503 if the token cannot be validated now.
    */
   validate(token: string): Promise<ValidToken | undefined> {
     return this.#validate(this.#tokens.verifyAccess(token));

@@ -16,7 +16,10 @@ export const bearerCredentials = (header: string | undefined): string | undefine
 const isAuthorization = (name: string | undefined): boolean =>
   name?.length === 13 && name.toLowerCase() === 'authorization';
 
-/** Returns the bearer credentials of a request. Throws 401 for several Authorization headers, of which Node reads only the first. */
+/**
+ * Returns the bearer credentials of a request. Throws 401 for several Authorization headers, of which Node reads only
+ * the first.
+ */
 export function onlyBearerCredentials({
   headers: { authorization },
   rawHeaders,

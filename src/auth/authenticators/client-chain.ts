@@ -42,8 +42,8 @@ const maxIntermediates = 10;
 const maxSignatures = 30;
 
 /**
- * Returns the chain that the client presented, if any. Call it only once per connection, because Node forgets the
- * intermediates.
+ * Returns the chain that the client presented, if any. Call this function only once per connection, because Node
+ * forgets the intermediates.
  */
 export function presentedChain(socket: TLSSocket): PresentedChain | undefined {
   const leaf = socket.getPeerX509Certificate();

@@ -31,7 +31,10 @@ const queue = { total: 2_000, perUser: 400, timeout: 5_000 };
 const recheckQueue = { total: 10_000, perUser: 1_000, timeout: 10_000 };
 const maxTokenLength = 16 * 1024;
 
-/** Returns the unverified claims of a JWT (RFC 7519 section 3: three base64url parts, the first two of them JSON objects). */
+/**
+ * Returns the unverified claims of a JWT (RFC 7519 section 3: three base64url parts, the first two of them JSON
+ * objects).
+ */
 function claimsOf(token: string): { readonly iss?: unknown; readonly exp?: unknown } | undefined {
   const parts = token.split('.');
   if (token.length > maxTokenLength || parts.length !== 3 || !parts.every((part) => /^[A-Za-z0-9_-]+$/.test(part)))

@@ -1,6 +1,7 @@
 /**
- * Authenticates requests through the aggregator by its front-proxy certificate and X-Remote-* headers. The headers are trusted only if the
- * certificate chain verifies against the request-header CA. `socket.authorized` is not used, because it accepts other CAs.
+ * Authenticates requests through the aggregator by its front-proxy certificate and X-Remote-* headers. The headers are
+ * trusted only if the certificate chain verifies against the request-header CA. `socket.authorized` is not used,
+ * because it accepts other CAs.
  */
 import type { Request } from 'express';
 import type { X509Certificate } from 'node:crypto';

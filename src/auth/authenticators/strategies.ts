@@ -106,7 +106,10 @@ async function verifyNew(
   return undefined;
 }
 
-/** Creates an authenticator that returns cached users synchronously. With a callback, passport does not write the response. */
+/**
+ * Creates an authenticator that returns cached users synchronously. With a callback, passport does not write the
+ * response.
+ */
 function authenticateBy(strategies: readonly Strategy[]): Authenticator {
   const authenticator = new passport.Passport();
   for (const strategy of strategies) authenticator.use(strategy);

@@ -1,6 +1,6 @@
 /**
- * Parses the headers of a WebSocket request (RFC 6455 section 4.1). Browsers cannot set the Authorization header, so the bearer token may
- * be one of the subprotocols (k8s.io/apiserver pkg/authentication/request/websocket/protocol.go).
+ * Parses the headers of a WebSocket request (RFC 6455 section 4.1). Browsers cannot set the Authorization header, so
+ * the bearer token may be one of the subprotocols (k8s.io/apiserver pkg/authentication/request/websocket/protocol.go).
  */
 import type { IncomingMessage } from 'node:http';
 import { malformedCredentials } from '../../runtime/errors.ts';
@@ -34,8 +34,8 @@ export const subprotocolOf = ({ headers }: WebSocketRequest): string | undefined
   listed(headers['sec-websocket-protocol']).find((protocol) => !protocol.startsWith(bearerPrefix));
 
 /**
- * Returns the token among the subprotocols, if any. Throws 401 for a malformed token, for several tokens, and for a token without another
- * subprotocol that the response could select.
+ * Returns the token among the subprotocols, if any. Throws 401 for a malformed token, for several tokens, and for a
+ * token without another subprotocol that the response could select.
  */
 export function subprotocolToken(request: WebSocketRequest): string | undefined {
   if (!isWebSocketRequest(request)) return undefined;

@@ -25,7 +25,10 @@ const reviewSlots = {
  */
 const masters = 'system:masters';
 
-/** Reviews in flight. Rechecks of open streams have a separate lane, so that requests of a user do not delay the end of a stream. */
+/**
+ * Reviews in flight. Rechecks of open streams have a separate lane, so that requests of a user do not delay the end of
+ * a stream.
+ */
 interface Lane {
   readonly slots: Slots;
   readonly inFlight: InProgress<Promise<Decision>>;
@@ -43,8 +46,8 @@ interface Reviewed {
 }
 
 /**
- * Authorizes by SubjectAccessReview (authorization.k8s.io/v1). Decisions are cached for 10 s from the time of their request, and equal
- * reviews in flight are merged.
+ * Authorizes by SubjectAccessReview (authorization.k8s.io/v1). Decisions are cached for 10 s from the time of their
+ * request, and equal reviews in flight are merged.
  */
 export function accessReview(client: KubeClient, clock: () => number = () => performance.now()): Authorizer {
   const decisions = new BoundedCache<Reviewed>({

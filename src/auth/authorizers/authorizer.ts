@@ -1,7 +1,10 @@
 import { forbidden, forbiddenPath } from '../../runtime/errors.ts';
 import type { UserInfo } from '../user.ts';
 
-/** Attributes of a request for a resource, as in a SubjectAccessReview. The core group, cluster scope and "no name" are ''. */
+/**
+ * Attributes of a request for a resource, as in a SubjectAccessReview. The core group, cluster scope and "no name" are
+ * ''.
+ */
 export interface ResourceAttributes {
   readonly verb: string;
   readonly group: string;
@@ -27,8 +30,8 @@ export interface Decision {
 
 export interface Authorizer {
   /**
-   * Decides whether the user is allowed to make the request. Throws StatusError 503 if there is no decision, and never allows by default.
-   * `maxAge` is the maximum age of a cached decision in milliseconds.
+   * Decides whether the user is allowed to make the request. Throws StatusError 503 if there is no decision, and never
+   * allows by default. `maxAge` is the maximum age of a cached decision in milliseconds.
    */
   authorize(user: UserInfo, attributes: Attributes, maxAge?: number): Promise<Decision>;
 }

@@ -130,8 +130,8 @@ function isKey(text: Buffer, start: number, end: number, key: Buffer): boolean {
 }
 
 /**
- * Returns the offset of the value of a key of an object; undefined if the key is missing. `at` is the offset of the object's brace, or the
- * end of a member after which the search starts.
+ * Returns the offset of the value of a key of an object; undefined if the key is missing. `at` is the offset of the
+ * object's brace, or the end of a member after which the search starts.
  */
 export function valueOf(text: Buffer, at: number, key: Buffer): number | undefined {
   let i = text[at] === openBrace ? skipSpace(text, at + 1) : nextAfter(text, at);

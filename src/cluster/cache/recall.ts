@@ -19,8 +19,8 @@ export interface RecallOptions {
   readonly path: string;
   readonly history: Pick<History<unknown>, 'oldestPosition' | 'since' | 'isInDoubt' | 'recall'>;
   /**
-   * Makes kube-apiserver fetch the latest resourceVersion, because bookmarks report only the version known to its own
-   * cache.
+   * Makes kube-apiserver fetch the latest resourceVersion, because bookmarks report only the version in
+   * kube-apiserver's own cache.
    */
   readonly latest: () => Promise<unknown>;
   readonly log: Logger;

@@ -23,8 +23,8 @@ export interface ReflectorOptions<T> extends Collection {
    */
   readonly watchSeconds?: number;
   /**
-   * Returns the item to cache for an object, which is decoded without managedFields. `bytes` is a view of a larger buffer: copy bytes that
-   * the item retains.
+   * Returns the item to cache for an object, which is decoded without managedFields. `bytes` is a view of a larger
+   * buffer: copy bytes that the item retains.
    */
   decode(object: KubeObject, bytes: Buffer): T;
   /** Replaces all items after a list. */
@@ -268,7 +268,10 @@ export class Reflector<T> {
     return this.#supportsStreamingLists ? 'streaming list' : 'paged list';
   }
 
-  /** Doubles with each consecutive failure, with jitter: 0.25 to 0.5 s, 0.5 to 1 s, … 15 to 30 s, or up to watchSeconds. */
+  /**
+   * Returns the delay before the next request. The delay doubles with each consecutive failure, with jitter: 0.25 to
+   * 0.5 s, 0.5 to 1 s, … 15 to 30 s, or up to watchSeconds.
+   */
   #backoff(): number {
     const { watchSeconds } = this.#options;
     const max = watchSeconds === undefined ? maxDelay : watchSeconds * 1000;

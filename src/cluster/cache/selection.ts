@@ -55,7 +55,10 @@ export function orderByValue<V>(
 
 type Stored = StoredObject<unknown>;
 
-/** Limits of one store. In addition, all its selections together have at most four times as many entries as the store has objects. */
+/**
+ * Limits per store. In addition, all selections of a store together have at most four times as many entries as the
+ * store has objects.
+ */
 const selections = {
   name: 'selections',
   maxEntries: 64,
@@ -212,7 +215,7 @@ export class Selections {
         if (passes(object)) passed.push(object);
       });
       if (ordered === undefined && orderAll && passed.length > source.size / 2) {
-        // Other requests with this order can use the order of all objects too.
+        // Sorts all objects, because other requests with this order can use the result too.
         orderAll = false;
         await this.select([], order, waiting, () => undefined);
         continue;
@@ -324,7 +327,9 @@ function valueIn(object: Stored, index: IndexName): string | undefined {
   return labelOf(object, index.slice('label '.length));
 }
 
-/** Returns the value of a label; undefined if there is none. Ignores properties that every JavaScript object inherits. */
+/**
+ * Returns the value of a label; undefined if there is none. Ignores properties that every JavaScript object inherits.
+ */
 export function labelOf({ labels }: StoredObject<unknown>, key: string): string | undefined {
   const value: unknown = labels[key];
   return typeof value === 'string' ? value : undefined;

@@ -44,7 +44,9 @@ interface Indexed<F> {
 /** Maximum memoized values of an object. */
 const maxMemoized = 16;
 
-/** Numbers of memoized values, by description. Requests choose the descriptions, so objects must not retain the text. */
+/**
+ * Numbers of memoized values, by description. Requests choose the descriptions, so objects must not retain the text.
+ */
 const memoKeys = new BoundedCache<number>({
   name: 'remembered_paths',
   maxEntries: 1_000,
@@ -142,7 +144,7 @@ export class StoredObject<F> implements Indexed<F>, Layout {
     return (isPacked(this.#content) ? this.#content.size : 0) + (this.#managedFields?.size ?? 0);
   }
 
-  /** Returns true if the bytes directly follow those of the other object in the same slab. */
+  /** Returns true if the bytes directly follow the bytes of the other object in the same slab. */
   follows(other: StoredObject<unknown>): boolean {
     return this.#content === other.#content && this.#start === other.#start + other.length;
   }

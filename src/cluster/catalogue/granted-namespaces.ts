@@ -1,6 +1,6 @@
 /**
- * Index of RBAC RoleBindings by subject: the namespaces in which a caller may have rights. A binding is not proof, because its role may
- * grant other rights: each namespace is confirmed by a review.
+ * Index of RBAC RoleBindings by subject: the namespaces in which a caller may have rights. A binding is not proof,
+ * because its role may grant other rights: each namespace is confirmed by a review.
  */
 import type { KubeClient } from '../client/client.ts';
 import type { Clock } from '../../runtime/time.ts';

@@ -1,6 +1,6 @@
 /**
- * Memory for lists of resources that are not cached. This memory is separate from that of the caches, so such a list
- * evicts no cache.
+ * Memory for lists of resources that are not cached. This memory is separate from the memory of the caches, so such a
+ * list evicts no cache.
  */
 import { serviceUnavailable, tooManyRequests } from '../../runtime/errors.ts';
 import { Shares } from '../../runtime/shares.ts';
@@ -23,8 +23,8 @@ export class ListMemory {
   }
 
   /**
-   * Returns the memory share of one list, which lasts until its reader has read the list. A holder (holderOf) can use
-   * at most half of the memory: beyond that, `hold` throws 429. `hold` throws 503 if the list alone or all lists
+   * Returns the memory share of one list. The share lasts until the reader has read the list. A holder (holderOf) can
+   * use at most half of the memory: beyond that, `hold` throws 429. `hold` throws 503 if the list alone or all lists
    * together are too large.
    */
   share(holder: string, name: string): MemoryShare {

@@ -5,7 +5,10 @@ import type { StoredObject } from '../cache/stored-object.ts';
 import type { CacheHandle, Catalogue, CatalogueEntry } from './catalogue.ts';
 import { waitForSync } from './waiting.ts';
 
-/** Returns the cache of a resource once it is complete. The caller must release it. Throws 503 if the resource cannot be cached. */
+/**
+ * Returns the cache of a resource once it is complete. The caller must release it. Throws 503 if the resource cannot be
+ * cached.
+ */
 export async function acquireCache(
   catalogue: Pick<Catalogue, 'acquire'>,
   entry: CatalogueEntry,

@@ -72,7 +72,7 @@ export interface ResourceDefinition<F> {
   fieldLabel(object: StoredObject<F>, label: string): string;
   /** Values of the `status` parameter of /kapis. The parameter does not exist if there are none. */
   readonly statuses: readonly string[];
-  /** Returns the status of an object, or several. */
+  /** Returns one or several statuses of an object. */
   statusOf(object: StoredObject<F>): string | readonly string[];
   /** Filters by name of the parameter. */
   readonly filters: Readonly<Record<string, KindFilter<F>>>;

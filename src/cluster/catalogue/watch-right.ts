@@ -39,7 +39,10 @@ export class WatchRight {
     this.#options = options;
   }
 
-  /** Records that kube-apiserver accepted a watch. If it refuses the next watch, it has restarted. */
+  /**
+   * Records that kube-apiserver accepted a watch. A refusal of the next watch is reviewed again, because kube-apiserver
+   * may have restarted.
+   */
   accept(): void {
     this.#isRefused = false;
     this.#allowedAt = -Infinity;

@@ -1,6 +1,6 @@
 /**
- * Address and credentials for kube-apiserver, from a kubeconfig or from the ServiceAccount of the pod. Imports only some modules of
- * client-node: the whole package, with a model of every kind, would add 0.5 s and 85 MB to each start.
+ * Address and credentials for kube-apiserver, from a kubeconfig or from the ServiceAccount of the pod. Imports only
+ * some modules of client-node: the whole package, with a model of every kind, would add 0.5 s and 85 MB to each start.
  */
 import type { Authenticator } from '@kubernetes/client-node/dist/auth.js';
 import {
@@ -136,7 +136,9 @@ const withTokenFile = (user: User, tokenFile: string | undefined): User =>
 const withoutUndefined = <T extends object>(value: { readonly [K in keyof T]: T[K] | undefined }): T =>
   Object.fromEntries(Object.entries(value).filter(([, item]) => item !== undefined && item !== null)) as T;
 
-/** Returns the authenticator of client-node for this user; undefined if the credentials are in the kubeconfig itself. */
+/**
+ * Returns the authenticator of client-node for this user; undefined if the credentials are in the kubeconfig itself.
+ */
 async function authenticatorOf(user: User): Promise<Authenticator | undefined> {
   const authenticator = [new ExecAuth(), new FileAuth()].find((candidate) => candidate.isAuthProvider(user));
   if (authenticator !== undefined || !user.authProvider) return authenticator;
@@ -150,7 +152,9 @@ async function authenticatorOf(user: User): Promise<Authenticator | undefined> {
 
 function access(cluster: Cluster, user: User): ClusterAccess {
   let authenticator: Promise<Authenticator | undefined> | undefined;
-  /** Returns the header and TLS options of the credential. An exec plugin may return a certificate instead of a token. */
+  /**
+   * Returns the header and TLS options of the credential. An exec plugin may return a certificate instead of a token.
+   */
   const credential = async (): Promise<{ headers: Record<string, string>; cert?: string; key?: string }> => {
     const result = { headers: {} as Record<string, string> };
     authenticator ??= authenticatorOf(user);

@@ -24,10 +24,10 @@ const anonymous = 'system:anonymous';
 const serviceAccount = /^system:serviceaccount:([a-z0-9-]+):[a-z0-9.-]+$/;
 
 /**
- * Returns the groups to send, without those that kube-apiserver adds by itself (impersonation.go), because it
- * authorizes each group that is sent. kube-apiserver appends `system:authenticated` if other groups are sent and the
- * user is not anonymous, and the groups of a ServiceAccount if no group is sent. The order of the groups stays the
- * same.
+ * Returns the groups to send. Omits the groups that kube-apiserver adds by itself (impersonation.go), because
+ * kube-apiserver authorizes each group that is sent. kube-apiserver appends `system:authenticated` if other groups are
+ * sent and the user is not anonymous, and the groups of a ServiceAccount if no group is sent. The order of the groups
+ * stays the same.
  */
 function groupsToSend({ username, groups }: UpstreamIdentity): readonly string[] {
   const others = groups.at(-1) === authenticated ? groups.slice(0, -1) : groups;
@@ -69,7 +69,9 @@ const extraKey = (key: string): string =>
     })
     .join('');
 
-/** Returns the headers that impersonate the user. Throws StatusError for a name that cannot or must not be impersonated. */
+/**
+ * Returns the headers that impersonate the user. Throws StatusError for a name that cannot or must not be impersonated.
+ */
 export function impersonationHeaders(user: UpstreamIdentity): Readonly<Record<string, string | readonly string[]>> {
   const { username, uid, groups, extra = {}, proved } = user;
   if (username === '') throw badRequest('the identity has no username');

@@ -48,7 +48,7 @@ export class KubeError extends Error {
 
   /**
    * Converts the error of a request that this server sent as itself. A 403 becomes 503, because the caller did not
-   * cause it. A starting kube-apiserver refuses every request.
+   * cause the refusal. A starting kube-apiserver refuses every request.
    */
   toOwnStatusError(): StatusError {
     return this.code === 403

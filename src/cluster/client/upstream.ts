@@ -72,8 +72,8 @@ export interface UpstreamOptions {
 }
 
 /**
- * Timeout of a response in milliseconds. It exceeds the 60 s limit of kube-apiserver for short requests, whose error
- * message is better than that of this server.
+ * Timeout of a response in milliseconds. It exceeds the limit of kube-apiserver for short requests (60 s), because the
+ * error message of kube-apiserver is better than the message of this server.
  */
 const shortRequestTimeout = 65_000;
 /** Timeout of the response to an upgrade in milliseconds. kube-apiserver contacts a kubelet before it responds. */

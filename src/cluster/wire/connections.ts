@@ -23,7 +23,7 @@ export interface Address {
   readonly tls: ConnectionOptions;
 }
 
-/** Creates the secure context once, because each connection would otherwise create its own of 30 KB. */
+/** Creates the secure context once, because each connection would otherwise create its own context of 30 KB. */
 export const connectionOptions = ({ ca, cert, key, ...checks }: TLSOptions): ConnectionOptions => ({
   ...checks,
   secureContext: createSecureContext({ ca, cert, key }),

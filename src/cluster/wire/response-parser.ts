@@ -1,4 +1,6 @@
-/** Parses HTTP/1.1 responses (RFC 9112) one after the other from chunks of any size. Strict: throws for every deviation. */
+/**
+ * Parses HTTP/1.1 responses (RFC 9112) one after the other from chunks of any size. Strict: throws for every deviation.
+ */
 
 /** Receives the parts of a response. Headers are alternating names and values as received, one character per byte. */
 export interface ResponseEvents {

@@ -52,7 +52,10 @@ export function whole(
   });
 }
 
-/** Returns the response once its head has arrived. The signal also aborts the body. Callers must read the body to its end or destroy it. */
+/**
+ * Returns the response once its head has arrived. The signal also aborts the body. Callers must read the body to its
+ * end or destroy it.
+ */
 export function streamed(
   connections: Connections,
   request: UpstreamRequest,

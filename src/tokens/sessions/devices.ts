@@ -1,4 +1,7 @@
-/** Sessions of devices (RFC 8628): a session starts once a user has approved its user code and the device presents its device code. */
+/**
+ * Sessions of devices (RFC 8628): a session starts once a user has approved its user code and the device presents its
+ * device code.
+ */
 import { StatusError, tooManyRequests } from '../../runtime/errors.ts';
 import { rfc3339, parseMilliseconds } from '../../runtime/time.ts';
 import { isKubeError } from '../../cluster/client/kube-error.ts';

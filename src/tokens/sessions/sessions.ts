@@ -84,7 +84,10 @@ export class Sessions {
     return this.#store.hasSynced() ? '' : 'not read yet';
   }
 
-  /** Creates a session with its first refresh token and returns after the write. Deletes the oldest sessions of a user who has too many. */
+  /**
+   * Creates a session with its first refresh token and returns after the write. Deletes the oldest sessions of a user
+   * who has too many.
+   */
   async create(spec: NewSession): Promise<{ session: Session; refreshToken: string }> {
     const name = newSessionID();
     const refreshToken = this.#tokens.first(name);
