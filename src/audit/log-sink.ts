@@ -64,7 +64,7 @@ export class FileSink implements Sink {
     this.#writing ??= withoutSpan(() => this.#drain());
   }
 
-  /** Writes waiting events once more and drops them if that fails. */
+  /** Tries once more to write the waiting events, and drops them if that fails. */
   async close(): Promise<void> {
     this.#isClosing = true;
     while (this.#writing !== undefined) await this.#writing;
@@ -120,7 +120,7 @@ export class FileSink implements Sink {
   }
 
   /**
-   * Opens the next file. If rotation fails, continues with the same file and tries again when it has grown by
+   * Opens the next file. If rotation fails, continues with the same file and tries again when the file has grown by
    * `maxSize`.
    */
   async #next(): Promise<OpenFile> {

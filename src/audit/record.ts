@@ -34,7 +34,7 @@ export class AuditRecord {
   #responseHeaders = noHeaders;
   #user: AuditedUser | undefined;
 
-  /** `received`: milliseconds since the epoch. `emit` gets each event as JSON. */
+  /** `received`: milliseconds since the epoch. `emit` receives each event as JSON. */
   constructor(
     request: Audited,
     decision: AuditDecision,
@@ -105,7 +105,7 @@ export class AuditRecord {
     this.#write({ stage, time, status, requestObject: request.text, responseObject: response.text }, created);
   }
 
-  /** Returns the body as the event shows it. Annotates the event if it is left out. */
+  /** Returns the body as the event shows it. Annotates the event if the body is left out. */
   #show(which: 'request' | 'response', body: AuditBody | undefined, headers: BodyHeaders): ShownBody {
     const isIncluded = this.#level === 'RequestResponse' || (this.#level === 'Request' && which === 'request');
     if (body === undefined || !isIncluded) return {};

@@ -58,8 +58,8 @@ export class WebhookSink implements Sink {
   }
 
   /**
-   * Sends waiting events once more, but drops all that are left after the first failure: a receiver that does not
-   * respond must not delay the shutdown.
+   * Tries once more to send the waiting events. Drops all that are left after the first failure, because a receiver
+   * that does not respond must not delay the shutdown.
    */
   async close(): Promise<void> {
     this.#closing.abort();

@@ -59,7 +59,7 @@ export const secretKeyRef = z.strictObject({
   key: z.string().min(1).describe('Key in the data of the Secret'),
 });
 
-/** Runs a refinement although other parts of the value are invalid, so that all problems are reported at once. */
+/** Runs a refinement even if other parts of the value are invalid, so that all problems are reported at once. */
 export const anyObject = {
   when: ({ value }: { value: unknown }): boolean =>
     typeof value === 'object' && value !== null && !Array.isArray(value),

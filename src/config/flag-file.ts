@@ -7,7 +7,10 @@ export const readFlagFile = (flag: string, file: string): Promise<string> =>
     throw fileError(flag, file, error);
   });
 
-/** Describes a file that cannot be read: `--ca-file: cannot read /x: no such file or directory`. Puts the flag before other errors. */
+/**
+ * Describes a file that cannot be read: `--ca-file: cannot read /x: no such file or directory`. Other errors keep their
+ * message, which follows the flag.
+ */
 export function fileError(flag: string, file: string, cause: unknown): Error {
   const { errno, path = file, message = String(cause) } = cause as Partial<NodeJS.ErrnoException>;
   // Only system errors have an errno.

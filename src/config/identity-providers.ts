@@ -25,7 +25,9 @@ const attribute = (fallback: string) =>
     .regex(/^[A-Za-z][-A-Za-z0-9]*$/, 'must be an attribute name')
     .default(fallback);
 
-/** A filter (RFC 4515). Validates enough to guarantee that a value in a placeholder stays a single value. */
+/**
+ * A filter (RFC 4515). Validates enough to guarantee that the text that replaces a placeholder stays a single value.
+ */
 const filter = (...placeholders: string[]) =>
   z
     .string()

@@ -13,7 +13,10 @@ import { identityProviders } from './identity-providers.ts';
 import { logging } from './log-stores.ts';
 import { tracing } from './tracing.ts';
 
-/** Returns whether a name is not reserved for Kubernetes. A user with a `system:` name would have the rights of that name. */
+/**
+ * Returns whether a name is not reserved for Kubernetes. A user with a `system:` name would have the rights that
+ * Kubernetes grants to that name.
+ */
 const noSystem = (text: string): boolean => !text.startsWith('system:');
 
 const username = z
@@ -138,8 +141,8 @@ export const isLoopback = (url: URL): boolean =>
   url.protocol === 'http:' && (url.hostname === '127.0.0.1' || url.hostname === '[::1]');
 
 /**
- * Returns whether a client can have the redirect URI. Schemes of native programs are reversed domain names (RFC 8252
- * section 7.1), which rules out `javascript:`.
+ * Returns whether the text is a valid redirect URI of a client. Schemes of native programs are reversed domain names
+ * (RFC 8252 section 7.1), which rules out `javascript:`.
  */
 const isRedirectURI = (text: string): boolean => {
   if (!URL.canParse(text) || !/^[!-~]+$/.test(text) || text.includes('#')) return false;
@@ -363,7 +366,10 @@ const requests = z.strictObject({
     .describe('Origins whose pages are allowed to read responses, without cookies'),
 });
 
-/** Returns whether a URL has a host name. Browsers ignore the header for IP addresses (RFC 6797 section 8.1.1). */
+/**
+ * Returns whether a URL has a host name. Browsers ignore Strict-Transport-Security for IP addresses (RFC 6797 section
+ * 8.1.1).
+ */
 const hasHostName = (url: unknown): boolean =>
   typeof url === 'string' && isHTTPSURL(url) && isIP(new URL(url).hostname.replace(/^\[|\]$/g, '')) === 0;
 

@@ -7,7 +7,7 @@ import { isHTTPURL } from './https-url.ts';
 export const tracesPath = '/v1/traces';
 
 function isEndpoint(text: string): boolean {
-  // An empty query, fragment or user is not part of the parsed URL.
+  // The text is checked, because a parsed URL does not show an empty query, fragment or user.
   return isHTTPURL(text) && !/[?#@\s]/.test(text) && !text.replace(/\/+$/, '').endsWith(tracesPath);
 }
 

@@ -59,7 +59,7 @@ export function* tokensOf(text: string): Generator<YAMLToken> {
   for (const source of new Lexer().lex(text)) {
     const type = isScalar ? 'scalar' : CST.tokenType(source);
     isScalar = source === CST.SCALAR;
-    // These tokens of the library do not occur in the text.
+    // The library adds these tokens, which do not occur in the text.
     if (isScalar || source === CST.DOCUMENT || source === CST.FLOW_END) continue;
     yield { type, source, offset };
     offset += source.length;

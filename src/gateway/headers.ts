@@ -68,8 +68,8 @@ export interface RequestOrigin {
 }
 
 /**
- * Returns the request headers for kube-apiserver: those of the caller without connection and identity headers, and
- * those of this server.
+ * Returns the request headers for kube-apiserver: the caller's headers without connection and identity headers, and the
+ * headers of this server.
  */
 export function headersUp(raw: readonly string[], { auditID, sourceIP }: RequestOrigin): string[] {
   const named = namedByConnection(raw);

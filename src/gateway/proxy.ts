@@ -240,7 +240,7 @@ export function ownRefusal(upstream: Upstream, status: number, { info }: Request
   return serviceUnavailable("kube-apiserver does not accept this server's credentials", 1);
 }
 
-/** Headers that may have only one value in HTTP/2. Node rejects a response with more values. */
+/** Headers that can have only one value in HTTP/2. Node rejects a response with more values. */
 const single = new Set([
   'age',
   'content-encoding',
@@ -275,7 +275,7 @@ const single = new Set([
   'user-agent',
 ]);
 
-/** Returns all values by name; only the first one of headers in `single`. */
+/** Returns all values by name, but only the first value of each header in `single`. */
 function pairsOf(headers: readonly string[]): [string, string[]][] {
   const values = new Map<string, string[]>();
   for (let at = 0; at < headers.length; at += 2) {
@@ -286,12 +286,15 @@ function pairsOf(headers: readonly string[]): [string, string[]][] {
   return [...values];
 }
 
-/** Characters of a reason phrase (RFC 9112 section 4). Node reads other characters, but does not write them. */
+/**
+ * Characters of a reason phrase (RFC 9112 section 4). Node accepts other characters in a response that it receives, but
+ * refuses to write them.
+ */
 const phrase = /^[\t\x20-\x7e\x80-\xff]*$/;
 
 /**
- * Writes the response head of kube-apiserver instead of the prepared head. Throws StatusError 502 if it cannot be
- * written.
+ * Writes the response head of kube-apiserver instead of the prepared head. Throws StatusError 502 if Node cannot write
+ * it.
  */
 export function writeHead(res: Response, status: number, message: string | undefined, headers: string[]): void {
   for (const name of ['Cache-Control', 'X-Content-Type-Options']) res.removeHeader(name);

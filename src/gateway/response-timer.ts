@@ -4,7 +4,7 @@ import { upstreamDurations } from '../runtime/metrics/definitions.ts';
 /** Observes the time to the response of kube-apiserver. Only the first call counts. */
 export type StopTimer = (result: 'ok' | 'error' | 'aborted') => void;
 
-/** Starts to measure a forwarded request. */
+/** Starts to measure the response time of a forwarded request. */
 export function startTimer({ info }: RequestContext): StopTimer {
   const started = performance.now();
   let isRunning = true;

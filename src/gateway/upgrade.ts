@@ -34,7 +34,7 @@ export async function upgrade(upstream: Upstream, req: Request, res: Response, c
     () => stopTimer(over.aborted ? 'aborted' : 'error'),
   );
   const { response, granted } = await whileOpen(res.socket as Socket, upgraded);
-  // Node removes the socket from the response at its end.
+  // Node removes the socket from the response when the response ends.
   const { socket } = response;
   try {
     over.throwIfAborted();
@@ -52,8 +52,8 @@ export async function upgrade(upstream: Upstream, req: Request, res: Response, c
 }
 
 /**
- * Returns a signal that is aborted when the client disconnects, the session is revoked or the user's rights change: kube-apiserver
- * authorizes a stream only at its start.
+ * Returns a signal that is aborted when the client disconnects, the session is revoked or the user's rights change.
+ * kube-apiserver itself authorizes a stream only at its start.
  */
 function endOf(req: Request, context: RequestContext): AbortSignal {
   const over = new AbortController();
@@ -99,7 +99,7 @@ async function returnRefusal(
   await pipeline(chunksOf(response, mayEnd), res).catch(() => res.destroy());
 }
 
-/** Yields the body. Throws if it ends prematurely, unless `mayEnd`. */
+/** Yields the body. Throws if the body ends prematurely, unless `mayEnd` returns true. */
 async function* chunksOf(response: IncomingMessage, mayEnd: () => boolean): AsyncGenerator<Buffer> {
   try {
     yield* response as AsyncIterable<Buffer>;

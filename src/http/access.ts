@@ -37,7 +37,7 @@ export const needsIdentity = ({ kind }: Access): boolean => kind === 'authentica
 
 const byStrictness: readonly Access['kind'][] = ['anonymous', 'client', 'optional', 'authenticated', 'authorized'];
 
-/** Returns the access for methods that no route of a path serves. */
+/** Returns the access that a request requires if none of the routes of its path serves its method. */
 export function strictest(all: readonly Access[]): Access {
   const access = all.toSorted((a, b) => byStrictness.indexOf(b.kind) - byStrictness.indexOf(a.kind))[0];
   // `passwordChange` applies only to the method of its own route.

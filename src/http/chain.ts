@@ -1,7 +1,7 @@
 /**
- * Runs every request through the filters, in this order. The order matters for security: routing comes first, because
- * the route's `access` states the required authentication and rights; authentication precedes the in-flight limits and
- * authorization; the limits precede the handler. Authentication has its own limits.
+ * Runs every request through the filters in the order below. The order matters for security. Routing comes first,
+ * because the route's `access` states the required authentication and rights. Authentication precedes the in-flight
+ * limits and authorization. The limits precede the handler. Authentication has its own limits.
  */
 import type { Request, Response } from 'express';
 import type { Auditor } from '../audit/auditor.ts';

@@ -61,7 +61,7 @@ export interface RouteDefinition<P extends string, A extends Access, Q, B, G> ex
   readonly responses: ResponseDescriptions;
   /** Error statuses in addition to those that docs/openapi/error-responses.ts derives from the definition. */
   readonly errors?: readonly number[];
-  /** Checks rights that `access` does not cover; `authorizedByRoute` does not compile without it. */
+  /** Checks rights that `access` does not cover. Required if `access` is `authorizedByRoute`. */
   readonly authorize?: (request: RouteRequest<P, A>) => G | Promise<G>;
   readonly handler: (request: ParsedRequest<P, A, Q, B, G>) => void | Promise<void>;
 }
@@ -98,7 +98,7 @@ export function defineRoute<
     async handler(req, res, context) {
       // The cast is safe: the filters have enforced `access`, and the router has matched `path`.
       const request = { req, res, context, path: req.params } as unknown as RouteRequest<P, A>;
-      // Skips needless awaits, which would slow down hot routes.
+      // `authorize` and `body.read` are awaited only if the route has them: needless awaits would slow down hot routes.
       const granted = (authorize && (await authorize(request))) as G;
       await handler({
         ...request,

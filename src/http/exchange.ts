@@ -25,10 +25,10 @@ const maxSmallResponse = 16 * 1024;
 
 /** Small responses hold about 20 KB each, including the HTTP/2 stream. Clients read them within milliseconds. */
 const smallResponses = new UnreadResponses(4_000);
-/** Documents shared by all callers. Clients may take seconds to read them, so they have their own limit. */
+/** Documents shared by all callers. Clients may take seconds to read a document, so documents have their own limit. */
 const documents = new UnreadResponses(1_000);
 
-/** Route before the request is matched. */
+/** Route of a request that is not matched yet. */
 const unmatched = noRoute(authorizedByPath);
 
 /** State of one request. Filters set its properties, and handlers see it as a RequestContext. */
@@ -161,7 +161,7 @@ export class Exchange implements RequestContext {
     if (!this.#ended) this.#removeUnread ??= unread.add(this);
   }
 
-  /** Calls the listener at once if the user has changed already. */
+  /** Calls the listener when the user changes; at once if the user has changed already. */
   onUserChange(listener: () => void): void {
     (this.#userListeners ??= []).push(listener);
     if (this.#userChanged) listener();

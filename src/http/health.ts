@@ -32,7 +32,7 @@ export class Health {
     return this.#isDraining ? 'the server is shutting down' : '';
   }
 
-  /** Fails readiness, so that load balancers send requests to other replicas. */
+  /** Makes /readyz and /healthz fail, so that load balancers send requests to other replicas. */
   drain(): void {
     this.#isDraining = true;
   }

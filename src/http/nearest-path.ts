@@ -23,8 +23,8 @@ const isPrefix = (path: readonly string[], route: readonly string[]): boolean =>
   route.length < path.length && route.every((segment, at) => isParameter(segment) || segment === path[at]);
 
 /**
- * Returns a function that describes the nearest path: a route whose segments differ by likely typos, otherwise the
- * longest route that the path continues. The function returns '' if there is no such route.
+ * Returns a function that describes the nearest path. This is a route whose segments differ by likely typos, otherwise
+ * the longest route that is a prefix of the path. The function returns '' if there is no such route.
  */
 export function nearestPath(routes: readonly Pick<Route, 'path' | 'removed'>[]): (path: string) => string {
   const known = [...new Set(routes.filter(({ removed }) => removed !== true).map(({ path }) => path))]

@@ -16,7 +16,7 @@ interface OpenStream {
 
 /**
  * The open watches and streams. A stream ends when the identity that opened it is revoked or loses its rights. When the
- * server drains, all streams end except those of pods, which end with their connection.
+ * server drains, all streams end except streams to and from pods, which end with their connection.
  */
 export class OpenStreams {
   readonly #open = new Map<Exchange, OpenStream>();
@@ -66,9 +66,9 @@ export class OpenStreams {
   }
 
   /**
-   * Accepts no further streams, and ends the open ones evenly spread over `spread` milliseconds, so that their clients do
-   * not reconnect at the same time. Streams of pods, such as exec, continue until their connection is closed: clients
-   * cannot resume them elsewhere.
+   * Accepts no further streams, and ends the open ones evenly spread over `spread` milliseconds, so that their clients
+   * do not reconnect at the same time. Streams to and from pods, such as exec, continue until their connection is
+   * closed: clients cannot resume them at another replica.
    */
   endAll(spread: number): void {
     this.#hasEnded = true;

@@ -31,8 +31,8 @@ function describe(exchange: Exchange, isHTTPS: boolean): ServedRequest {
 }
 
 /**
- * Returns the pattern of the path. For a forwarded request it names the resource, if it is known, but no other part
- * that the caller chooses: the number of patterns must stay small.
+ * Returns the pattern of the path. The pattern of a forwarded request contains the resource if the resource is known.
+ * It contains no other part of the path that callers choose, because the number of patterns must stay small.
  */
 function routeOf({ route, info, isProxied }: Exchange): string | undefined {
   if (!isProxied) return route.path;

@@ -193,7 +193,9 @@ export interface Route {
 export type MatchedRoute = Pick<Route, 'access' | 'handler' | 'isPage' | 'isTLSOnly' | 'issuesTokens'> &
   Partial<Pick<Route, 'path'>>;
 
-/** Returns the route of paths that no route serves. `hintFor` describes the nearest path. */
+/**
+ * Returns a substitute for paths that no route serves. Its handler throws 404; `hintFor` describes the nearest path.
+ */
 export const noRoute = (access: Access, hintFor?: (path: string) => string): MatchedRoute => ({
   access,
   handler: (_req, _res, { info }) => {

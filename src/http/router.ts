@@ -8,8 +8,8 @@ import { noRoute, type MatchedRoute, type Route } from './route.ts';
 export type Match = (req: Request, res: Response, path: string) => MatchedRoute;
 
 /**
- * Creates the matcher of these routes. A path without a route has the strictest access of the routes below the same first segment, so that
- * 404 reveals no more than those routes do. All other paths require the right to the path.
+ * Creates the matcher of these routes. A path without a route has the strictest access of the routes below the same
+ * first segment. A 404 therefore reveals no more than those routes do. All other paths require the right to the path.
  */
 export function createMatch(routes: readonly Route[]): Match {
   const router = express.Router({ caseSensitive: true });
@@ -51,7 +51,7 @@ const hotPattern = ({ path }: Route): RegExp =>
 
 const firstSegment = (path: string): string => path.split('/', 2)[1] ?? '';
 
-/** Returns the route for methods that no route of a path serves. */
+/** Returns a substitute for requests whose path has routes, but none for their method. */
 function withoutMethod(routes: readonly Route[]): MatchedRoute {
   const methods = routes.flatMap(({ method }) => (method === 'get' ? ['GET', 'HEAD'] : [method.toUpperCase()]));
   const { writtenAt } = routes.find((route) => route.writtenAt !== undefined) ?? {};

@@ -7,7 +7,8 @@ interface UnreadResponse {
 
 /**
  * Responses that hold no slot while their clients read them. Above `max`, the address or IPv6 /48 with the most
- * responses loses its oldest one. A client that does not read therefore loses its own responses before those of others.
+ * responses loses its oldest response. A client that does not read therefore loses its own responses before other
+ * clients lose theirs.
  */
 export class UnreadResponses {
   readonly #max: number;

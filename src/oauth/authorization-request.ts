@@ -32,7 +32,7 @@ export function withParameters(uri: string, parameters: Readonly<Record<string, 
   return `${uri}${uri.includes('?') ? '&' : '?'}${new URLSearchParams(given).toString()}`;
 }
 
-/** The client, and the URI for its response. */
+/** The client, and the URI to which the response is sent. */
 interface Destination {
   readonly client: Client;
   readonly redirectURI: string;
@@ -118,7 +118,8 @@ export function parseAuthorization(
   if (given.has('request_uri')) throw new OAuthError('request_uri_not_supported', 'request_uri is not supported');
   assertGrantAllowed(client, authorizationCodeGrantType);
   const parameters = authorizationParameters.parse(given);
-  // The token request names the resource again (RFC 8707 section 2.2), so the audience is only validated here.
+  // The token request names the resource again (RFC 8707 section 2.2), so the audience is validated here but not
+  // stored.
   audienceOf({ resource: parameters.resource }, client, issuer);
   return { ...parameters, ...destination, scope: grantScope(parameters.scope, client.scopes) };
 }

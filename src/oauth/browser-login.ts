@@ -10,7 +10,7 @@ import { cookie, loginCookie, readCookie } from './pages/cookies.ts';
 import { seeOther, type PageRequest } from './pages/route.ts';
 import type { PasswordLogin, Verified } from './password-login.ts';
 
-/** A login to the pages of this server: a session that issues no tokens. */
+/** A login to the pages of this server: a session for which no tokens are issued. */
 export interface BrowserLogin {
   readonly session: Session;
   readonly subject: Subject;
@@ -63,7 +63,7 @@ export function resume(res: Response, next: string): void {
   seeOther(res, query.size === 0 ? path : `${path}?${query.toString()}`);
 }
 
-/** Logs a verified user in to this browser, and revokes the previous login of the browser. */
+/** Starts a login of a verified user in this browser, and revokes the previous login of the browser. */
 export async function logInBrowser(
   { login, sessions, directory }: BrowserLoginParts,
   { req, res, context }: PageRequest,

@@ -20,8 +20,8 @@ interface Credentials {
 }
 
 /**
- * Parses HTTP Basic. Clients form-encode the name and the secret before they join them (RFC 6749 section 2.3.1), which
- * the library basic-auth does not decode. Names contain no characters that need encoding.
+ * Parses HTTP Basic. Clients form-encode the name and the secret before they join them (RFC 6749 section 2.3.1). The
+ * library basic-auth does not decode this form encoding. Names contain no characters that need encoding.
  */
 function basic(header: string): Credentials {
   const text = Buffer.from(header.slice('basic '.length), 'base64').toString('utf8');
@@ -36,7 +36,7 @@ function basic(header: string): Credentials {
 
 /**
  * Returns the secret decoded and as sent, because many clients do not encode it. The number of results depends only on
- * the text that was sent, so it reveals nothing about the correct secret.
+ * the text that was sent, so this number reveals nothing about the correct secret.
  */
 function readingsOf(secret: string): readonly string[] {
   try {

@@ -51,7 +51,7 @@ export const tokenFields = {
   token_type_hint: described('Ignored: the server recognizes the type of the token', text.optional()),
 };
 
-/** Rejects all other parameters in the URL, because proxies log URLs. */
+/** Rejects parameters in the URL that `descriptions` does not list, because proxies log URLs. */
 export const queryOfClients = (descriptions: readonly ParameterDescription[] = []): QueryParameters<void> => ({
   descriptions,
   parse(query) {

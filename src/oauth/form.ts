@@ -13,7 +13,10 @@ export type Form = ReadonlyMap<string, string>;
 const formType = 'application/x-www-form-urlencoded';
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
-/** Describes a form that is read but not parsed yet: the client or the browser must authenticate with some of its fields first. */
+/**
+ * Describes a form that is read but not parsed yet: some of the fields must first authenticate the client or the
+ * browser.
+ */
 export const formBody = ({ schema }: OAuthParameters<unknown>, formName?: string): RequestBody<Form> => ({
   description: { required: true, content: { [formType]: formName === undefined ? schema : named(formName, schema) } },
   read: (req, { arrival }) => readForm(req, arrival),

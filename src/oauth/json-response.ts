@@ -12,7 +12,8 @@ export interface OAuthEndpoint {
 /** Headers that RFC 6749 section 5.1 requires. */
 export const uncached = { 'Cache-Control': 'no-store', Pragma: 'no-cache' } as const;
 /**
- * Headers of public documents that rarely change. A signing key is published for longer than `max-age` before it signs.
+ * Headers of public documents that rarely change. A signing key is published for longer than `max-age` before it signs
+ * tokens.
  */
 export const cacheable = { 'Cache-Control': 'public, max-age=300' } as const;
 

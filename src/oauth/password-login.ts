@@ -92,13 +92,13 @@ export class PasswordLogin {
 
   /**
    * Authenticates a user. An unknown user, a wrong password and a disabled user cause the same response and the same
-   * work: one verification of a hash, then the same requests to every identity provider. The correct password of a
-   * local user causes no requests to providers. Concurrent guesses are limited like consecutive ones.
+   * work. The work is one verification of a hash, then the same requests to every identity provider. The correct
+   * password of a local user causes no requests to providers. Concurrent guesses are limited like consecutive ones.
    */
   async verify(typed: Credentials): Promise<Verified> {
     const { client, context } = typed;
     const { directory, limiter } = this.#parts;
-    // Until the outcome is known.
+    // This is the value until the outcome is known.
     context.annotate(annotations.login, 'Unavailable');
     // No user has a longer name. All longer names are counted together with the empty name.
     const username = typed.username.length > maxNameLength ? '' : typed.username;
@@ -176,7 +176,7 @@ export class PasswordLogin {
 
   /**
    * Authenticates at the identity providers. The account that a provider finds may have other attempts in progress, so
-   * its limit is checked before the provider gets the password.
+   * the limit of that account is checked before the provider gets the password.
    */
   async #authenticateElsewhere(credentials: Credentials, entered: Target): Promise<ProviderResult> {
     const { username, password, context } = credentials;
@@ -254,7 +254,9 @@ export class PasswordLogin {
     return { ...created, subject: loggedIn(account, session) };
   }
 
-  /** Revokes the new session if this fails, because the client does not get its tokens. */
+  /**
+   * Revokes the user's other sessions. If this fails, revokes the new session too, because the client gets no tokens.
+   */
   async #revokeOthers(session: Session): Promise<void> {
     const { sessions } = this.#parts;
     try {

@@ -34,8 +34,8 @@ export function audienceOf(
 }
 
 /**
- * Throws invalid_target for other audiences while the user must change the password, because only this server enforces
- * the change.
+ * Throws invalid_target for audiences other than this server while the user must change the password, because only this
+ * server enforces the change.
  */
 export function assertAudience({ passwordChangeRequired }: Subject, audience: string, issuer: string): void {
   if (passwordChangeRequired === true && audience !== issuer)
@@ -60,7 +60,7 @@ const shape = /^[\x21\x23-\x5b\x5d-\x7e]+( [\x21\x23-\x5b\x5d-\x7e]+)*$/;
 /**
  * Returns the granted part of a requested scope (RFC 6749 section 3.3); undefined if none was requested. Throws
  * invalid_scope if the scope is malformed or no part of it is granted. A scope cannot be empty, and a response without
- * a scope would grant everything (section 5.1).
+ * a scope would mean that the whole requested scope is granted (section 5.1).
  */
 export function grantScope(
   requested: string | undefined,

@@ -1,6 +1,6 @@
 /**
- * Collections for values whose keys come from requests. Callers choose these keys, so their length and number must not
- * use unlimited memory. Long keys are stored as digests, and no key keeps in memory the text from which it was cut.
+ * Collections for values whose keys come from requests. Callers choose these keys, so both the length and the number of
+ * keys must be limited. Long keys are stored as digests, and no key keeps in memory the text from which it was cut.
  */
 import { hash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';

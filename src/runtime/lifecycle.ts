@@ -6,7 +6,7 @@ import type { Logger } from './logger.ts';
 export interface StopTimes {
   /** Time during which the server reports that it is not ready but still accepts requests. */
   readonly announce: number;
-  /** Maximum time of requests in flight after `announce`. */
+  /** Maximum time after `announce` for requests in flight to end. */
   readonly grace: number;
 }
 

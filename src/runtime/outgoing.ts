@@ -152,7 +152,7 @@ function fail(failure: OutgoingFailure, cause: unknown, status?: number): never 
   throw new OutgoingError(malformed.has(name) ? 'malformed' : failure, message || code, cause as Error, status);
 }
 
-/** Returns true if a persistent connection ended before the response. A new connection has read no bytes yet. */
+/** Returns true if a persistent connection ended before the response. A connection that has read no bytes is new. */
 function isStale(error: unknown): boolean {
   if (!(error instanceof OutgoingError) || error.failure !== 'unreachable') return false;
   const { socket } = error.cause as { socket?: { readonly bytesRead?: number } | null };

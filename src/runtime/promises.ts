@@ -25,8 +25,8 @@ export async function mapConcurrent<A, B>(
 
 /**
  * Returns a function whose callers share requests. A caller never gets the response to a request that was sent before
- * its call, so every response is current. At most one request is in flight, and at most one waits for the end of that
- * request.
+ * its call, so every response is current. At most one request is in flight, and at most one more waits until that
+ * request ends.
  */
 export function sharedRequest<T>(send: () => Promise<T>): () => Promise<T> {
   let inFlight: Promise<T> | undefined;

@@ -27,7 +27,7 @@ export class Shares {
     return this.#counts.get(key) ?? 0;
   }
 
-  /** Returns the share that another `count` would exceed; undefined if there is room. */
+  /** Returns the share that the holder would exceed with `count` more; undefined if the holder would exceed none. */
   exceeded(
     holder: ShareHolder,
     count: number,

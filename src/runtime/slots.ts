@@ -186,8 +186,8 @@ export class HolderSlots {
   }
 
   /**
-   * Takes a slot and returns the function that frees it. Throws a 429 error that contains the first word of the key
-   * without a free slot.
+   * Takes a slot and returns the function that frees it. Throws 429. The message contains the first word of the key
+   * that has no free slot.
    */
   take(holder: ShareHolder, share: number): () => void {
     const keys = keysOf(holder);

@@ -5,9 +5,9 @@ const day = 86_400;
  * charts/platform-apiserver/monitoring/rules.yaml have the same values.
  */
 export const thresholds = {
-  /** Fraction of requests with a 5xx status that the objective allows in 30 days. */
+  /** Objective for 30 days: the maximum fraction of requests with a 5xx status. */
   errors: 0.005,
-  /** Fraction of `get` and `list` requests that the objective allows to take longer than one second in 30 days. */
+  /** Objective for 30 days: the maximum fraction of `get` and `list` requests that take longer than one second. */
   slowReads: 0.01,
   /** Seconds without data after which the cache of a resource is stale. */
   cacheAge: 120,
@@ -15,7 +15,7 @@ export const thresholds = {
   cacheSize: 0.9,
   /** 99th percentile of the event-loop lag, in seconds, above which a replica is overloaded. */
   eventLoopLag: 0.1,
-  /** Seconds before the expiry of the serving certificate from which on the problem has this severity. */
+  /** Remaining validity of the serving certificate, in seconds, below which a problem of this severity is reported. */
   certificateExpiry: { warning: 14 * day, critical: 2 * day },
 } as const;
 

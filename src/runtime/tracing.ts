@@ -1,6 +1,6 @@
 /**
- * Spans of requests (ADR 15). The SDK is in src/tracing, which is loaded only while tracing is on. While it is off,
- * `tracing.tracer` is undefined and no request has a span.
+ * Spans of requests (ADR 15). The SDK is in src/tracing, which is loaded only while tracing is on. While tracing is
+ * off, `tracing.tracer` is undefined and no request has a span.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { IncomingHttpHeaders } from 'node:http';
@@ -14,7 +14,7 @@ export const traceHeaders: ReadonlySet<string> = new Set(['traceparent', 'traces
 /** A request of a client, as its span describes it. */
 export interface ServedRequest {
   readonly method: string;
-  /** Path without the query, in which nothing is secret. */
+  /** Path without the query, with credentials redacted. */
   readonly path: string;
   /** Pattern of the path, such as `/api/:version/nodes/:name`; undefined if no route serves the path. */
   readonly route: string | undefined;
@@ -24,7 +24,7 @@ export interface ServedRequest {
   readonly sourceIP: string;
   readonly userAgent: string;
   readonly auditID: string;
-  /** Status of the response; undefined if the client disconnected before. */
+  /** Status of the response; undefined if the client disconnected before the response. */
   readonly status: number | undefined;
 }
 
@@ -73,9 +73,9 @@ export const runWithin = <A>(span: ServerSpan, serve: (argument: A) => unknown, 
   void spans.run(span, serve, argument);
 
 /**
- * Runs work for all requests without the span of the request that happens to start it. Timers, promises and sockets
- * keep the span with which they are created: without this function, the requests and log lines of a shared timer, cache
- * or queue would become part of one caller's trace, for as long as that caller's request lasts.
+ * Runs shared work without the span of the request that happens to start the work. Timers, promises and sockets keep
+ * the span in which they are created. Without this function, the requests and log lines of a shared timer, cache or
+ * queue would become part of one caller's trace, for as long as that caller's request lasts.
  */
 export const withoutSpan = <T>(work: () => T): T => spans.run(undefined, work);
 
@@ -86,14 +86,14 @@ export function currentSpan(): ServerSpan | undefined {
 }
 
 /**
- * Starts a span below that of the current request; undefined if there is none. Call it after waiting in this
- * server's own queues, whose time is not that of the other server.
+ * Starts a child of the current request's span. Returns undefined if the current request has no span. Call this
+ * function after waiting in queues of this server, because the span measures only the other server.
  */
 export const startClientSpan = (request: SentRequest): ClientSpan | undefined => currentSpan()?.startClient(request);
 
 /**
- * Sends a request within a span below that of the current request, if there is one. `send` receives the headers that
- * continue the trace.
+ * Sends a request within a child of the current request's span, if the current request has a span. `send` receives the
+ * headers that continue the trace.
  */
 export function inClientSpan<T>(
   request: SentRequest,

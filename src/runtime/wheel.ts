@@ -5,7 +5,8 @@ import { withoutSpan } from './tracing.ts';
 const step = 100;
 
 /**
- * Timer wheel, which calls many entries at their own times with a single timer. Times are those of `performance.now()`.
+ * Timer wheel, which calls many entries at their own times with a single timer. Times are values of
+ * `performance.now()`.
  */
 export class Wheel<T> {
   readonly #call: (entry: T) => void;

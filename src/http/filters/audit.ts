@@ -20,8 +20,8 @@ function text(value: unknown): string {
 }
 
 /**
- * Completes the audit event when the request ends, even if it was refused before authentication. Collects the request
- * body. Until the body is read, the client can send only as much as the stream buffers.
+ * Completes the audit event when the request ends, even if a filter refused the request before authentication. Collects
+ * the request body. Until the body is read, the client can send only as much as the stream buffers.
  */
 export const auditEnd =
   (auditor: Auditor): RequestFilter =>

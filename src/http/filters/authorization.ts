@@ -24,7 +24,7 @@ export const authorization =
 
 /**
  * Requires the right to the path. Callers who are allowed to `get` the path pass with every method, so that they learn
- * which methods exist. Routes with this protection write nothing. A refusal names the method, like that of
+ * which methods exist. Routes with this protection write nothing. The message of a 403 names the method, as in
  * kube-apiserver.
  */
 async function assertPathAllowed({ req, path }: Exchange, user: UserInfo, authorizer: Authorizer): Promise<void> {
@@ -39,7 +39,10 @@ function attributesOf({ info, req, path }: Exchange): Attributes {
   return { verb, group, resource, subresource, namespace, name };
 }
 
-/** Ends a proxied stream when the right is lost: kube-apiserver authorizes a watch, exec or port-forward only when it starts. */
+/**
+ * Ends a proxied stream when the caller loses the right to the stream. kube-apiserver authorizes a watch, exec or
+ * port-forward only at its start.
+ */
 function guardStream(exchange: Exchange, authorizer: Authorizer): void {
   if (!exchange.info.isLongRunning) return;
   const recheck = rechecking(authorizer);
@@ -48,9 +51,9 @@ function guardStream(exchange: Exchange, authorizer: Authorizer): void {
   const mayNeedCreate = isConnection(exchange.info);
   let needsCreate = false;
   // kube-apiserver 1.35 and later also require `create` for a WebSocket into a pod (feature gate
-  // AuthorizePodWebsocketUpgradeCreatePermission); earlier versions do not. This filter therefore requires `create`
-  // only after a review has allowed it. A denied review has no effect, because kube-apiserver may start the stream by a
-  // right that is granted after the review.
+  // AuthorizePodWebsocketUpgradeCreatePermission); earlier versions do not. The rechecks therefore require `create`
+  // only after a review has allowed `create`. A denied review has no effect, because kube-apiserver may start the
+  // stream by a right that is granted after the review.
   const reviewCreate = async (by: Authorizer, user: UserInfo | undefined, maxAge?: number): Promise<void> => {
     if (!mayNeedCreate || needsCreate || user === undefined) return;
     const { allowed } = await by.authorize(user, create, maxAge);
@@ -70,7 +73,7 @@ function guardStream(exchange: Exchange, authorizer: Authorizer): void {
 
 const connections = new Set(['attach', 'exec', 'portforward']);
 
-/** Returns true for WebSockets into a pod, which start with a GET. The verb of SPDY is `create` already. */
+/** Returns true for WebSockets into a pod, which start with a GET. The verb of a SPDY request is `create` already. */
 const isConnection = ({ group, resource, subresource, verb }: RequestInfo): boolean =>
   group === '' && resource === 'pods' && connections.has(subresource) && verb !== 'create';
 

@@ -71,7 +71,8 @@ const unreadable = /;|%(?![0-9a-f]{2})/i;
 
 /**
  * Parses a query as kube-apiserver does (ParseQuery of Go's net/url), which ignores pairs that it cannot parse.
- * Otherwise a request that this server treats as a watch and kube-apiserver as a list would be an unlimited list.
+ * Otherwise one request could be a watch for this server and a list for kube-apiserver, and the limits for lists would
+ * not apply.
  */
 export function parseQueryAsGo(search: string): URLSearchParams {
   const pairs = search.split('&').filter((pair) => !unreadable.test(pair));
@@ -82,7 +83,7 @@ export function parseQueryAsGo(search: string): URLSearchParams {
 /** Subresources in BasicLongRunningRequestCheck of kube-apiserver. */
 export const podStreams = new Set(['attach', 'exec', 'proxy', 'log', 'portforward']);
 
-/** Prefix of the paths of profiles, whose requests are long-running, as those of `/debug/pprof/` in kube-apiserver. */
+/** Prefix of the paths of profiles. Requests for profiles are long-running, like `/debug/pprof/` in kube-apiserver. */
 export const profilesPath = '/debug/profiles/';
 
 const isLogs = (group: string, resource: string, name: string): boolean =>

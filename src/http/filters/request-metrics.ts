@@ -8,7 +8,10 @@ import {
 } from '../../runtime/metrics/definitions.ts';
 import type { Exchange } from '../exchange.ts';
 
-/** Counts a request whose response has ended, and observes its duration unless the client decides when it ends. */
+/**
+ * Counts a request whose response has ended. Observes its duration, except for watches and streams, whose duration
+ * depends on the client.
+ */
 export function countRequest({ info, status }: Exchange, seconds: number): void {
   const { verb, isLongRunning } = info;
   const resource = info.isResourceRequest ? info.resource : '';
@@ -17,8 +20,8 @@ export function countRequest({ info, status }: Exchange, seconds: number): void 
 }
 
 /**
- * Counts the login or token request that a handler has completed. Each counts once with its final result, also if the client has
- * disconnected before.
+ * Counts the login or token request that a handler has completed. Each request is counted once, with its final result,
+ * even if the client disconnected earlier.
  */
 export function countLogin(exchange: Exchange): void {
   const outcome = exchange.annotation(annotations.login);

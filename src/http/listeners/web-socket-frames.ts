@@ -49,7 +49,7 @@ export class ClientFrames {
   #isInMessage = false;
   #isOver = false;
 
-  /** Returns a pong for each ping, and a close as the last reply to a close or to an invalid frame. */
+  /** Returns a pong for each ping. A close frame or an invalid frame gets a close frame as the last reply. */
   replies(chunk: Buffer): Reply[] {
     const replies: Reply[] = [];
     let bytes = this.#incomplete.length === 0 ? chunk : Buffer.concat([this.#incomplete, chunk]);

@@ -107,6 +107,6 @@ export function accept(req: Request, res: Response): void {
     }
   });
   // If the client ends the connection without a close frame, the response is aborted, unless this server has already
-  // closed it.
+  // ended the response.
   socket.once('end', () => (res.writableEnded ? socket.end() : res.destroy()));
 }

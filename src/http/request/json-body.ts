@@ -13,8 +13,8 @@ import { parseYAML } from './parse-yaml.ts';
 export interface RequestBody<B> {
   readonly description: BodyDescription;
   /**
-   * Reads the body, only after authorization, because parsing blocks the event loop. Throws StatusError 400, 408, 413
-   * and 415.
+   * Reads the body. Called only after authorization, because parsing blocks the event loop. Throws StatusError 400,
+   * 408, 413 and 415.
    */
   read(req: Request, context: Pick<RequestContext, 'arrival'>): Promise<B>;
 }
@@ -53,8 +53,9 @@ export const unparsedBody = (content: BodyDescription['content'], required = tru
 });
 
 /**
- * Reads JSON or YAML of one of these media types. The default is the first one. Messages name unknown keys, but never
- * quote a value, which may be a password. The deadline of the request also limits the time until the body has arrived.
+ * Reads JSON or YAML of one of these media types. A body without a Content-Type is read as the first type. Messages
+ * name unknown keys, but never quote a value, which may be a password. The deadline of the request also limits the time
+ * until the body has arrived.
  */
 async function readJSON(req: Request, mediaTypes: readonly string[]): Promise<JSONValue> {
   const [type = '', ...parameters] = (req.headers['content-type'] ?? mediaTypes[0] ?? '').toLowerCase().split(';');

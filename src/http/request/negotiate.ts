@@ -21,7 +21,7 @@ export interface AcceptClause {
 const maxElements = 100;
 /**
  * Maximum parameters of an element; further ones are ignored. Parsing 60 KiB of semicolons blocked the event loop for 7
- * ms each time.
+ * ms.
  */
 const maxParameters = 20;
 
@@ -98,7 +98,7 @@ export const prefersYAML = (header: string | undefined): boolean =>
     .flatMap((clause) => ['application/json', 'application/yaml'].filter((type) => acceptsMediaType(clause, type)))
     .at(0) === 'application/yaml';
 
-/** Returns true if the response may be compressed by gzip (RFC 9110 section 12.5.3). */
+/** Returns true if the client accepts a response compressed by gzip (RFC 9110 section 12.5.3). */
 export function acceptsGzip(header: string | undefined): boolean {
   if (header === undefined) return false;
   const codings = header.split(',', maxElements).map((text) => {
@@ -111,7 +111,7 @@ export function acceptsGzip(header: string | undefined): boolean {
 
 /**
  * Returns true if the client has the representation with this ETag (RFC 9110 section 13.1.2, weak comparison). The
- * library fresh is not used, because `Cache-Control: no-cache` would get 200 instead of 304.
+ * library fresh is not used, because requests with `Cache-Control: no-cache` would get 200 instead of 304.
  */
 export const isKnown = (ifNoneMatch: string | undefined, etag: string): boolean =>
   ifNoneMatch !== undefined &&

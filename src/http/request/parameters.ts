@@ -8,7 +8,7 @@ import { text, type Immutable } from '../schema.ts';
 
 export interface QueryParameters<Q> {
   readonly descriptions: readonly ParameterDescription[];
-  /** Throws StatusError 400 that lists all problems. */
+  /** Throws a StatusError 400 that lists all problems. */
   parse(query: URLSearchParams): Q;
 }
 
@@ -80,7 +80,7 @@ const knownIn = (shape: Shape) =>
 /** Messages for parameters that are not in the shape, by name. */
 type Hints = Readonly<Record<string, string>>;
 
-/** Adds the values of a query to the defaults. `missing` holds the required parameters. */
+/** Adds the values of a query to `values`, which contains the defaults. `missing`: problems of an empty query. */
 type Read = (query: URLSearchParams, values: Record<string, unknown>, missing: Problems) => void;
 
 function parametersOf<const S extends Shape>(shape: S, read: Read): QueryParameters<Values<S>> {
@@ -101,7 +101,7 @@ function parametersOf<const S extends Shape>(shape: S, read: Read): QueryParamet
 
 /**
  * Parses a query strictly: refuses unknown parameters, and repeated parameters that are not lists. If a schema throws a
- * StatusError, its message becomes that of the parameter.
+ * StatusError, the problem of the parameter has the message of that error.
  */
 export function queryParameters<const S extends Shape>(shape: S, hints: Hints = {}): QueryParameters<Values<S>> {
   const known = knownIn(shape);
@@ -141,7 +141,7 @@ type Problems = Map<string, string>;
 interface EmptyQuery {
   /** Values that all queries without parameters share. */
   readonly values: Readonly<Record<string, unknown>>;
-  /** Required parameters. */
+  /** Problems of an empty query: one for each required parameter. */
   readonly missing: Problems;
 }
 
@@ -193,7 +193,7 @@ export const invalidParameter = (field: string, message: string): StatusCause =>
   message,
 });
 
-/** Maximum number of known parameters in a message. The first ones of a shape are the most common. */
+/** Maximum number of known parameters in a message. Shapes list the most common parameters first. */
 const maxListed = 6;
 
 const causesOf = (problems: Problems): readonly StatusCause[] =>

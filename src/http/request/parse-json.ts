@@ -15,8 +15,8 @@ export function decodeUTF8(bytes: Buffer): string | undefined {
 }
 
 /**
- * Parses JSON sent by a caller. Throws SyntaxError with a message that continues "the body" and never quotes it, because it may contain a
- * password.
+ * Parses JSON sent by a caller. Throws a SyntaxError. Its message continues the phrase "the body", and never quotes the
+ * text, which may contain a password.
  */
 export function parseJSON(bytes: Buffer): unknown {
   checkShape(bytes);
@@ -36,12 +36,15 @@ export function parseJSON(bytes: Buffer): unknown {
   return value;
 }
 
-/** Matches all text with a number that JSON.parse returns as Infinity and JSON.stringify would write as null, and some other text. */
+/**
+ * Matches every text with a number that JSON.parse returns as Infinity, and some other texts. JSON.stringify would
+ * write Infinity as null.
+ */
 const huge = /[eE]\+?\d{3}|\d{200}/;
 
 /**
- * Limits nesting and number of values before parsing: JSON.parse takes 40 ms for 1 MiB of nested arrays, JSON.stringify fails on the result,
- * and the schema checks each value. Throws SyntaxError.
+ * Limits nesting and number of values before parsing. JSON.parse takes 40 ms for 1 MiB of nested arrays, JSON.stringify
+ * fails on the result, and the schema checks each value. Throws SyntaxError.
  */
 function checkShape(bytes: Buffer): void {
   let depth = 0;

@@ -1,7 +1,7 @@
 /**
  * Parses YAML sent by a caller. The library takes up to 6 µs for a token, 20 µs within nested brackets, and compares
- * each key with all others: 64 KiB block the event loop for 400 ms. The lexer of the library is fast, so the tokens are
- * checked and counted first.
+ * each key with all others. Parsing 64 KiB therefore blocks the event loop for up to 400 ms. The lexer of the library
+ * is fast, so the tokens are checked and counted first.
  */
 import { readYAML, tokensOf, type YAMLToken } from '../../config/yaml.ts';
 import { decodeUTF8, maxDepth, parseJSON } from './parse-json.ts';
@@ -12,7 +12,10 @@ import { decodeUTF8, maxDepth, parseJSON } from './parse-json.ts';
  */
 const maxTokens = 1_000;
 
-/** Features of YAML that can multiply a text, or that mean something else in the YAML 1.1 of kubectl. */
+/**
+ * Features of YAML that can expand a short text into a huge value, or that mean something else in the YAML 1.1 of
+ * kubectl.
+ */
 const refusals: Readonly<Partial<Record<string, string>>> = {
   alias: 'aliases are not accepted; repeat the value, or put the text in quotes',
   anchor: 'anchors are not accepted; repeat the value, or put the text in quotes',
@@ -33,8 +36,8 @@ class YAMLError extends SyntaxError {
 }
 
 /**
- * Returns the value of one YAML document that uses only features that JSON can express. Throws SyntaxError with a
- * message that continues "the body" and never quotes it, because it may contain a password.
+ * Returns the value of one YAML document that uses only features that JSON can express. Throws a SyntaxError. Its
+ * message continues the phrase "the body", and never quotes the text, which may contain a password.
  */
 export function parseYAML(bytes: Buffer): unknown {
   const text = decodeUTF8(bytes);

@@ -25,7 +25,7 @@ export class Blocks {
     for (let i = depth * indent; i > 0; i -= 1) this.put(space);
   }
 
-  /** Returns and forgets the full blocks. */
+  /** Returns the full blocks and removes them. */
   takeFull(): readonly Buffer[] {
     const full = this.#full;
     if (full.length > 0) this.#full = [];

@@ -126,8 +126,8 @@ class Indenter {
 }
 
 /**
- * Returns true if the caller wants indented JSON: by `?pretty=true`, or because people read the output of the program
- * (k8s.io/apiserver negotiation.isPrettyPrint).
+ * Returns true if the caller wants indented JSON: by `?pretty=true`, or because its User-Agent is that of a program
+ * whose output people read (k8s.io/apiserver negotiation.isPrettyPrint).
  */
 export function wantsPretty(pretty = '', userAgent = ''): boolean {
   if (pretty !== '') return pretty === 'true' || pretty === '1';

@@ -1,4 +1,4 @@
-/** Writes responses from existing bytes, which are compressed but neither decoded nor encoded. */
+/** Writes responses from bytes that are already encoded. Large bodies are compressed if the client accepts gzip. */
 import type { Request, Response } from 'express';
 import { createGzip } from 'node:zlib';
 import { BodyWriter } from './body-writer.ts';
@@ -8,7 +8,7 @@ export interface WholeResponse {
   /** Status; 200 by default. */
   readonly status?: number;
   readonly contentType: string;
-  /** The body in pieces, which are neither altered nor all joined. */
+  /** Pieces of the body. `write` does not modify them, and concatenates only small ones. */
   readonly body: readonly Buffer[];
   /** Additional headers. They may replace the default `Cache-Control: no-cache, private`. */
   readonly headers?: Readonly<Record<string, string>>;
@@ -81,7 +81,7 @@ export async function writeList(req: Request, res: Response, response: ListRespo
 /** Returns true if no response can be written, for example because the deadline has already written a response. */
 const isWritten = (res: Response): boolean => res.headersSent || res.writableEnded || res.destroyed;
 
-/** Sets the headers. `isLarge` is true if the body may be compressed. */
+/** Sets the headers. `isLarge` is true if the body is large enough to compress. */
 function begin(
   res: Response,
   { status = 200, contentType, headers = {} }: Omit<WholeResponse, 'body'>,
@@ -103,8 +103,8 @@ async function finish(req: Request, res: Response, body: readonly Buffer[], leng
 }
 
 /**
- * Returns true if the items are large enough to compress. Stops as soon as the result is known, because thousands of
- * objects are far apart in memory.
+ * Returns true if the items are large enough to compress. Stops as soon as the result is known, because visiting
+ * thousands of objects that are far apart in memory is slow.
  */
 function areLarge(items: ListResponse['items']): boolean {
   let size = 0;

@@ -18,8 +18,9 @@ const maxPlain = 64;
 const plain = /^"(?!(?:true|false|yes|no|on|off|null|y|n)")[a-z][a-z0-9._/-]*"$/i;
 
 /**
- * Turns JSON without white space into YAML in block style. JSON strings are also YAML strings, so only simple ones are rewritten. The
- * library yaml is not used, because it needs whole objects and would block the event loop for large ones.
+ * Turns JSON without white space into YAML in block style. JSON strings are also YAML strings, so only simple strings
+ * are rewritten, without quotes. The library yaml is not used, because it needs whole objects and would block the event
+ * loop for large ones.
  */
 export class YAMLFormatter {
   readonly blocks = new Blocks();

@@ -1,4 +1,4 @@
-/** `/oauth/account`: profile, password and sessions of the user who is logged in at the browser. */
+/** `/oauth/account`: profile, password and sessions of the user who is logged in to this browser. */
 import { pagesClient } from '../../accounts/directory/clients.ts';
 import type { Account } from '../../accounts/directory/account.ts';
 import { loginOf, loginsOf } from '../../accounts/directory/subjects.ts';

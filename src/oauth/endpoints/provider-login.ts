@@ -1,7 +1,8 @@
 /**
- * Logins at an OpenID provider. `POST /oauth/login/{provider}` sends the browser to the provider, which redirects it to
- * `GET /oauth/callback/{provider}`. The callback has four steps: 1 check that this server sent this browser to the provider, 2 request the
- * identity from the provider, 3 find the user, 4 start the session. Failures of step 2 are counted per address.
+ * Logins at an OpenID provider. `POST /oauth/login/{provider}` sends the browser to the provider. The provider then
+ * redirects the browser to `GET /oauth/callback/{provider}`. The callback has four steps: 1 check that this server sent
+ * this browser to the provider, 2 request the identity from the provider, 3 find the user, 4 start the session.
+ * Failures of step 2 are counted per address.
  */
 import { randomBytes } from 'node:crypto';
 import type { Request } from 'express';
@@ -221,7 +222,7 @@ async function logIn(parts: ProviderLoginParts, page: CallbackRequest, pending: 
   // The cookie is valid for one attempt, whether or not it succeeds.
   res.appendHeader('Set-Cookie', cookie(providerCookie, ''));
   const { auditID, sourceIP, userAgent, log } = context;
-  // Until the outcome is known.
+  // This is the value until the outcome is known.
   context.annotate(annotations.login, 'Unavailable');
   let outcome: string | undefined;
   try {

@@ -135,7 +135,7 @@ export function tokenReviewEndpoint(parts: TokenReviewParts): OAuthEndpoint {
     const { claims, subject } = standing;
     const ofCluster = await audiences();
     const matching = accepted.filter((one) => one === claims.aud || ofCluster.includes(one));
-    // A response without audiences stands for the audiences of kube-apiserver, so it is allowed only while these are
+    // A response without audiences means the audiences of kube-apiserver, so it is allowed only while those are
     // unknown.
     if (accepted.length > 0 && matching.length === 0 && ofCluster.length > 0) return refused;
     return {

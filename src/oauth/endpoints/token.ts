@@ -1,9 +1,9 @@
 /**
- * `POST /oauth/token`. All grants share these steps, so that none can omit one: 1 read the form; 2 authenticate the
- * client; 3 find the grant; 4 check that the client is allowed to use it; 5 read the audience; 6 the grant finds a
- * candidate; 7 check that its subject is allowed a token for the audience; 8 the grant redeems the candidate; 9 check
- * the subject again; 10 issue the tokens. Steps 6 to 8 are repeated if another request changed the session in the
- * meantime.
+ * `POST /oauth/token`. All grants share these steps, so that no grant can omit a step: 1 read the form; 2 authenticate
+ * the client; 3 find the grant; 4 check that the client is allowed to use it; 5 read the audience; 6 the grant finds a
+ * candidate; 7 check that the candidate's subject is allowed to get a token for the audience; 8 the grant redeems the
+ * candidate; 9 check the subject again; 10 issue the tokens. Steps 6 to 8 are repeated if another request changed the
+ * session in the meantime.
  */
 import type { Client } from '../../accounts/directory/clients.ts';
 import type { Directory } from '../../accounts/directory/directory.ts';
@@ -145,7 +145,7 @@ export function tokenEndpoint(options: {
       grant_types_supported: [...byType.keys()],
       scopes_supported: clientScopes,
       subject_types_supported: ['public'],
-      // Libraries also use this list as the algorithms of access tokens.
+      // Libraries also verify access tokens with the algorithms in this list.
       id_token_signing_alg_values_supported: signingAlgorithms,
       claims_supported: identityClaims,
     }),

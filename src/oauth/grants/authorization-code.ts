@@ -27,8 +27,8 @@ function refused({ client, context }: GrantRequest, reason: string): OAuthError 
 }
 
 /**
- * Implements RFC 6749 section 4.1.3 with PKCE. The response is the same for all problems of the code. A reused code
- * revokes its session.
+ * Implements RFC 6749 section 4.1.3 with PKCE. The response is the same for all problems of the code. If a code is
+ * reused, its session is revoked.
  */
 export function authorizationCodeGrant({ directory, sessions }: GrantParts): Grant {
   return defineGrant({

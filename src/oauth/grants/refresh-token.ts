@@ -14,7 +14,7 @@ function refused({ client, context }: GrantRequest, reason: string): OAuthError 
 
 /**
  * Implements RFC 6749 section 6, with rotation (RFC 9700 section 4.14.2). The response is the same for all problems of
- * the token. A reused token revokes its session.
+ * the token. If a token is reused, its session is revoked.
  */
 export function refreshTokenGrant({ directory, sessions }: GrantParts): Grant {
   return defineGrant({

@@ -44,7 +44,7 @@ export function tokenExchangeGrant({ sessions, accessTokens, reviewToken, issuer
     },
     async find({ form, fields, client, context, audience }) {
       // The audience of the ServiceAccount's token may exclude kube-apiserver, and an exchange must not add
-      // kube-apiserver.
+      // kube-apiserver to the audience.
       if (audience !== issuer())
         throw new OAuthError('invalid_target', `the audience of a token exchange must be ${issuer()}`);
       if (form.has('actor_token') || form.has('actor_token_type'))

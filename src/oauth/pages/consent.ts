@@ -12,7 +12,7 @@ const permissions: Readonly<Record<string, string>> = {
   offline_access: 'Stay logged in while you are away',
 };
 
-/** Lists the permissions of a client. Tokens have all rights of their user, whatever their scope. */
+/** Lists the permissions of a client. Tokens have all rights of their user, regardless of the scope. */
 export const permissionList = (scope: string | undefined) =>
   html`<ul>
     <li>Act on your behalf with all your permissions in the platform and its cluster</li>

@@ -29,7 +29,7 @@ export function readCookie(req: Request, name: CookieName): string | undefined {
   return found.length === 1 ? found[0]?.slice(name.length + 1) : undefined;
 }
 
-/** Returns a Set-Cookie header for a session cookie; without a value, it deletes the cookie. */
+/** Returns a Set-Cookie header for a session cookie; a header without a value deletes the cookie. */
 export const cookie = (name: CookieName, value: string): string =>
   `${name}=${value}; ${attributes}${value === '' ? '; Max-Age=0' : ''}`;
 

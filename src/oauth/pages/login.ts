@@ -20,7 +20,7 @@ export const newPasswordFields: Html = html`<label for="new-password">New passwo
   <input id="new-password-again" name="new_password_again" type="password" autocomplete="new-password" required />`;
 
 /**
- * Throws unless both entries of the new password are equal, because a typing error in a hidden field would lock out the
+ * Throws unless both entries of the new password are equal, because a typing error in a masked field would lock out the
  * user.
  */
 export function assertConfirmed(typed: {

@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto';
 import { Html } from '../../http/response/html.ts';
 
 /**
- * Styles of all pages. The contrast of text is at least 7 on both backgrounds (WCAG 2.2, 1.4.6), and that of input
- * borders at least 3 (1.4.11).
+ * Styles of all pages. The contrast of text is at least 7 on both backgrounds (WCAG 2.2, 1.4.6), and the contrast of
+ * input borders is at least 3 (1.4.11).
  */
 const style = `
 :root { color-scheme: light dark; --back: #f4f5f7; --card: #fff; --text: #1b1f24; --soft: #4a5058; --line: #7d858f; --main: #0b4fae; --on-main: #fff; --bad: #9b1c1c; }

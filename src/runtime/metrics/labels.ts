@@ -44,7 +44,7 @@ export function first(max: number, description: string): LabelValues {
   };
 }
 
-/** Allows values that are added while the server runs. `add` must not be used for values that callers choose. */
+/** Allows values that are added while the server runs. Do not call `add` with values that callers choose. */
 export function registered(max: number, description: string): LabelValues & { readonly add: (value: string) => void } {
   const known = new Set<string>();
   return {
@@ -53,7 +53,7 @@ export function registered(max: number, description: string): LabelValues & { re
     add: (value) => {
       if (known.size < max) known.add(value);
     },
-    // Non-resource requests have ''.
+    // The label of non-resource requests is ''.
     bound: (value) => (value === '' || known.has(value) ? value : other),
   };
 }

@@ -9,7 +9,7 @@ export const registry = new Registry();
 type LabelSet = Readonly<Record<string, LabelValues<never>>>;
 
 export interface Definition<L extends LabelSet = LabelSet> {
-  /** Name without the prefix `platform_apiserver_`. Names end with the unit, those of counters with `total`. */
+  /** Name without the prefix `platform_apiserver_`. Names end with the unit; names of counters end with `total`. */
   readonly name: string;
   readonly help: string;
   readonly labels: L;
@@ -104,8 +104,8 @@ export interface CollectedMetric<L extends LabelSet> extends Defined<L> {
 }
 
 /**
- * A metric whose values are read when the metrics are collected. A `counter` never decreases while the process runs. Values with the same
- * labels, such as several `other`, are added.
+ * A metric whose values are read when the metrics are collected. A `counter` never decreases while the process runs.
+ * Values with the same labels, such as several `other`, are summed.
  */
 export function collected<L extends LabelSet>(
   definition: Definition<L>,
