@@ -1,4 +1,4 @@
-/** Keys of the annotations of events on `/oauth`. */
+/** Annotation keys of the events of requests to `/oauth`. */
 export const annotations = {
   /** The authenticated OAuth client. */
   client: 'oauth.platform.io/client',

@@ -1,4 +1,4 @@
-/** Determines which bodies an event may show. */
+/** Determines which bodies an event is allowed to show. */
 import { configGroup, iamGroup, resourcesGroup } from '../config/names.ts';
 import type { AuditLevel } from '../config/audit.ts';
 import type { Audited } from './event.ts';

@@ -22,7 +22,7 @@ const pause = 1_000;
 
 export interface FileSinkOptions {
   readonly path: string;
-  /** Bytes. */
+  /** Maximum bytes of a file before it is rotated. */
   readonly maxSize: number;
   /** Number of rotated files. `path.1` is the newest one. */
   readonly maxBackups: number;

@@ -45,7 +45,7 @@ const blockedDown = new Set([
   // The header would make clients bypass this server.
   'alt-svc',
 ]);
-/** CORS headers: only `corsAllowedOrigins` determines which origins may read responses. */
+/** CORS headers: only `corsAllowedOrigins` determines which origins are allowed to read responses. */
 const cors = 'access-control-';
 
 const protocols = 'sec-websocket-protocol';

@@ -144,7 +144,7 @@ function kubeconfigOf(
   };
 }
 
-/** Configuration of clients: served at /kapis/config.platform.io. */
+/** API group for the configuration of clients, served at /kapis/config.platform.io. */
 export const configGroupVersion: ApiGroupVersion = {
   group: configGroup,
   version,

@@ -76,7 +76,7 @@ async function whileOpen<T>(client: Socket, response: Promise<T>): Promise<T> {
 }
 
 /**
- * Returns a response that does not upgrade. Both connections end with this response, because neither may be reused
+ * Returns a response that does not upgrade. Both connections end with this response, because neither is safe to reuse
  * after a refused upgrade.
  */
 async function returnRefusal(

@@ -227,7 +227,7 @@ export class Exchange implements RequestContext {
     if (stream === undefined) cutConnection(req.httpVersion, this.#socket);
     else {
       const { session } = stream;
-      // CANCEL is not used, for the reason given at cutOff.
+      // CANCEL is not used, for the reason given in the comment of `cutOff`.
       stream.close(constants.NGHTTP2_INTERNAL_ERROR);
       const late = setTimeout(() => {
         if (!stream.destroyed) session?.destroy();

@@ -180,7 +180,9 @@ export interface Route {
   readonly errors?: readonly number[];
   /** True if the route was removed and only names its replacement. */
   readonly removed?: boolean;
-  /** True for a page for people. Browsers that open the page over plain HTTP are redirected to HTTPS. */
+  /**
+   * True for a page that people open in a browser. Browsers that open the page over plain HTTP are redirected to HTTPS.
+   */
   readonly isPage?: boolean;
   /** True if the page returns 404 over plain HTTP. */
   readonly isTLSOnly?: boolean;

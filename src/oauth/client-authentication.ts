@@ -49,7 +49,7 @@ function readingsOf(secret: string): readonly string[] {
 export interface ClientAuthentication {
   readonly directory: { readonly clients: Pick<Clients, 'get' | 'authenticate'> };
   readonly limiter: Pick<LoginLimiter, 'during' | 'failed' | 'succeeded'>;
-  /** True if public clients are accepted by their name. */
+  /** True if a public client is accepted by its name alone. */
   readonly mayBePublic?: boolean;
 }
 

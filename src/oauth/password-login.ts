@@ -269,7 +269,7 @@ export class PasswordLogin {
 }
 
 /**
- * Converts the refusal of a person who has authenticated. The reason is disclosed, because the person has
+ * Rethrows an error. A PersonRefused is converted to an OAuthError that discloses the reason, because the person has
  * authenticated.
  */
 function asRefusal(error: unknown): never {

@@ -1,8 +1,8 @@
 import { randomInt } from 'node:crypto';
 
 /**
- * Letters of RFC 8628 section 6.1. Vowels are excluded, because they could form words, and so are letters that look
- * alike. There are 20^8 codes.
+ * Letters of RFC 8628 section 6.1. Vowels are excluded because they could form words. Letters that look alike are
+ * excluded too. There are 20^8 codes.
  */
 const letters = 'BCDFGHJKLMNPQRSTVWXZ';
 const length = 8;

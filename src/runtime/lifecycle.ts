@@ -48,8 +48,8 @@ export class Lifecycle {
   }
 
   /**
-   * Adds a component, which may use only components that were added before. The health check of the component has the
-   * same name.
+   * Adds a component. Components can use only components that were added earlier. The health check of the component has
+   * the same name.
    */
   add<C extends Component>(name: string, component: C): C {
     this.#components.push({ name, component });

@@ -27,7 +27,7 @@ function redact(value: unknown, depth = 0): unknown {
  */
 const isQuoting = ({ name }: Error): boolean => name === 'SyntaxError';
 
-/** Replaces the message of the error by the position of the fault. */
+/** Replaces the message of the error with the position of the syntax error. */
 function withoutText({ message, stack = '', cause }: Error): Pick<Error, 'message' | 'stack' | 'cause'> {
   const shown = `invalid syntax${/ at position \d+/.exec(message)?.[0] ?? ''}`;
   return { message: shown, stack: stack.replace(message, () => shown), cause };
@@ -58,8 +58,8 @@ const maxBuffered = 64 * 1024;
 const flushDelay = 5;
 
 /**
- * Buffered standard output. The lines of a few milliseconds are written together, because a write costs more than a
- * line. The buffer is flushed when the process exits.
+ * Buffered standard output. Lines that are logged within a few milliseconds are written together, because a write costs
+ * more than producing a line. The buffer is flushed when the process exits.
  */
 export class StandardOutput {
   #buffer = '';

@@ -73,7 +73,7 @@ export class OutgoingClient {
     const { peer } = this.#options;
     const send = (trace?: TraceHeaders): Promise<OutgoingResponse> => {
       const headers = { ...request.headers, ...trace };
-      // undici cannot abort a request that waits for a connection before the connection exists.
+      // undici cannot abort a request while the request waits for a new connection.
       return untilAborted(this.#sendOrRepeat(url, { ...request, headers }), signal);
     };
     if (peer === undefined) return await send();

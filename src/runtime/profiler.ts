@@ -36,8 +36,8 @@ export class Profiler {
   #end = 0;
 
   /**
-   * Records a profile for this time. Throws StatusError 429 while another profile is recorded, or the reason of the
-   * signal.
+   * Records a profile for this number of milliseconds. Throws StatusError 429 while another profile is recorded, or the
+   * reason of the signal.
    */
   async record(kind: ProfileKind, milliseconds: number, signal: AbortSignal): Promise<object> {
     const now = performance.now();

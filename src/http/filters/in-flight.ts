@@ -25,8 +25,8 @@ function kindOf({ req: { method }, info, user }: Exchange): Kind {
 }
 
 /**
- * Limits the requests of each kind in total and per user or address, and watches and streams only per user. Probes are
- * not limited. The filter runs after authentication, so that anonymous requests use no slots of users.
+ * Limits the requests of each kind in total and per user or address. Watches and streams are limited only per user.
+ * Probes are not limited. The filter runs after authentication, so that anonymous requests use no slots of users.
  */
 export function inFlight(limits: () => Limits): RequestFilter {
   const kinds: Readonly<Record<Kind, Pool>> = {
@@ -56,8 +56,8 @@ export function inFlight(limits: () => Limits): RequestFilter {
 }
 
 /**
- * Limits the requests that wait for authentication, per address and in total. Tokens that were authenticated before do not wait; new tokens
- * of this server wait only for the check of their signature.
+ * Limits the requests that wait for authentication, per address and in total. Requests with a token that was
+ * authenticated before do not wait. Requests with a new token of this server wait only for the check of the signature.
  */
 export function awaitingAuthentication(limits: () => Limits): (exchange: Exchange) => () => void {
   const pool = new Pool('authentication', 'requests that wait for authentication', { total: fourfold, share: double });

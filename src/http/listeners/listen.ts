@@ -243,7 +243,7 @@ export async function listenHTTP(handle: HttpHandler, address: Address): Promise
   server.maxConnections = maxConnections;
   server.on('clientError', refuse);
   server.on('connect', refuseTunnel);
-  // RFC 9110 section 10.1.1: unknown expectations may be ignored.
+  // RFC 9110 section 10.1.1: servers are allowed to ignore unknown expectations.
   server.on('checkExpectation', handle);
   server.on('checkContinue', expectsContinue(handle));
   serveHandshakes(server, handle);

@@ -34,7 +34,7 @@ const control = (opcode: number, payload: Buffer): Buffer =>
 
 export const closing = (code: number): Buffer => control(opcodes.close, Buffer.from([code >>> 8, code & 0xff]));
 
-/** A frame to send in reply to a frame of the client. No frame may follow if `isLast` is true. */
+/** A frame to send in reply to a frame of the client. No frame is allowed to follow if `isLast` is true. */
 export interface Reply {
   readonly frame: Buffer;
   readonly isLast: boolean;

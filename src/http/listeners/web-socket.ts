@@ -46,7 +46,7 @@ const isSPDYRequest = ({ httpVersion, headers }: IncomingMessage): boolean =>
   /(?:^|,)\s*upgrade\s*(?:,|$)/i.test(headers.connection ?? '') &&
   httpVersion === '1.1';
 
-/** Returns true if the request has a body, which would make the start of the new protocol unclear. */
+/** Returns true if the request has a body. The start of the new protocol after a body would be unclear. */
 const hasBody = ({ headers }: IncomingMessage): boolean =>
   headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) !== 0;
 

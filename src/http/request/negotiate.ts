@@ -70,7 +70,7 @@ export function acceptsMediaType({ type, subtype }: AcceptClause, mediaType: str
 
 /**
  * Returns the first result of `choose`, in the order of the caller's preference and then of the offered media types.
- * Throws a 406 error that lists `accepted`.
+ * Throws a StatusError 406 that lists `accepted`.
  */
 export function negotiate<T>(
   header: string | undefined,

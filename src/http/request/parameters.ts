@@ -71,8 +71,8 @@ const isListSchema = (schema: z.ZodType): boolean =>
   ((schema instanceof z.ZodOptional || schema instanceof z.ZodDefault) && schema.unwrap() instanceof z.ZodArray);
 
 /**
- * Returns the schemas by name. `isList` is true if the parameter may be repeated. `isList` is computed once, because
- * instanceof is slow for schemas.
+ * Returns the schemas by name. `isList` is true if the parameter is allowed to repeat. `isList` is computed once,
+ * because instanceof is slow for schemas.
  */
 const knownIn = (shape: Shape) =>
   new Map(Object.entries(shape).map(([name, schema]) => [name, { schema, isList: isListSchema(schema) }]));
@@ -175,7 +175,7 @@ export const parsedByHandler = (descriptions: readonly ParameterDescription[]): 
   parse: () => undefined,
 });
 
-/** Returns true if the parameter may be omitted. */
+/** Returns true if the parameter is optional. */
 export const isOptional = (schema: z.ZodType): boolean => schema.safeParse(undefined).success;
 
 export const descriptionsOf = (shape: Shape): readonly ParameterDescription[] =>

@@ -12,7 +12,7 @@ const newline = 0x0a;
 const space = 0x20;
 const dash = 0x2d;
 
-/** Maximum bytes of a string that may be written without quotes. */
+/** Maximum bytes of a string that can be written without quotes. */
 const maxPlain = 64;
 /** Matches quoted strings that YAML 1.1 and 1.2 also read as strings without the quotes. */
 const plain = /^"(?!(?:true|false|yes|no|on|off|null|y|n)")[a-z][a-z0-9._/-]*"$/i;

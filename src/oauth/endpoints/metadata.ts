@@ -78,7 +78,7 @@ export function metadataRoutes(endpoints: readonly OAuthEndpoint[], issuer: () =
   } as const;
   return [
     ...paths.map((path) => defineRoute({ ...common, path, handler: ({ res }) => send(res) })),
-    // RFC 8414 section 3.1: the path of the issuer follows the name.
+    // RFC 8414 section 3.1: the path of the issuer follows the well-known URI suffix.
     ...names.map((name) =>
       defineRoute({
         ...common,

@@ -10,7 +10,10 @@ export const deviceGrantType = 'urn:ietf:params:oauth:grant-type:device_code';
 
 /** Minimum milliseconds between two polls of a device. Each early poll adds the same amount to the interval. */
 export const pollInterval = 5_000;
-/** Lifetime of a device code in milliseconds, in which the user must open a browser, log in and enter the user code. */
+/**
+ * Lifetime of a device code in milliseconds. Within this time, the user must open a browser, log in and enter the user
+ * code.
+ */
 export const deviceCodeLife = 10 * 60_000;
 
 const refusals: Readonly<Record<Unredeemed, [OAuthErrorCode, string]>> = {
@@ -34,7 +37,10 @@ export function deviceCodeGrant({ directory, sessions, clock }: GrantParts): Gra
     clock,
   });
 
-  /** Throws if the device polls too early, which increases the interval of all later polls (RFC 8628 section 3.5). */
+  /**
+   * Throws if the device polls too early. An early poll increases the interval of all later polls (RFC 8628 section
+   * 3.5).
+   */
   function checkInterval(sid: string): void {
     const now = clock();
     const { from, interval } = polls.get(sid) ?? { from: now, interval: pollInterval };

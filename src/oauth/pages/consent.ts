@@ -19,7 +19,7 @@ export const permissionList = (scope: string | undefined) =>
     ${(scope?.split(' ') ?? []).map((one) => html`<li>${permissions[one] ?? one}</li>`)}
   </ul>`;
 
-/** Returns a form to allow or deny a request, which also submits a hidden field. */
+/** Returns a form in which the user allows or denies a request. The form also submits a hidden field. */
 export const decisionForm = ({ req, res }: PageExchange, action: string, name: string, value: string): Html =>
   html`<form method="post" action="${action}">
     ${formToken(req, res)}

@@ -14,7 +14,7 @@ export interface HTMLPage {
   readonly status?: number;
   readonly headers?: Readonly<Record<string, string | readonly string[]>>;
   /**
-   * URI outside this server to which a form of the page may redirect. Browsers check such redirects against
+   * URI outside this server to which a form of the page is allowed to redirect. Browsers check such redirects against
    * `form-action`.
    */
   readonly formTarget?: string | undefined;
