@@ -123,8 +123,8 @@ const legacy =
     )();
 
 /**
- * Serves both forms. Clients request the aggregated form, which supports If-None-Match, by parameters of the media
- * type.
+ * Serves both forms. Clients request the aggregated form with parameters of the media type in Accept. The aggregated
+ * form supports If-None-Match.
  */
 function legacyOrAggregated(document: object, groups: readonly (readonly ApiGroupVersion[])[]): Serve {
   const make = (): Readonly<Record<string, { value: object; etag: string }>> =>

@@ -19,7 +19,7 @@ export function asCaller(client: Pick<KubeClient, 'stream'>, user: UserInfo | un
 /** Milliseconds to wait for a resourceVersion that the cache has not reached. */
 const maxVersionWait = 3000;
 
-/** Throws 403 unless the caller is allowed to do on the underlying resource what the request does here. */
+/** Throws 403 unless the caller is allowed to perform the requested action on the underlying resource. */
 export async function assertUnderlyingAllowed<F>(
   authorizer: Authorizer,
   { user, info }: RequestContext,

@@ -36,7 +36,7 @@ export async function visibleNamespaces(
   if (user === undefined) throw unauthorized();
   const { verb, namespace, name } = info;
   const attributes = { verb, group, resource, namespace, name };
-  // Lists of namespaces show the namespaces that a role in them allows the caller to get.
+  // A list of namespaces contains each namespace in which a role allows the caller to get that namespace.
   const areNamespaces = group === '' && resource === 'namespaces';
   if (!(namespaced || areNamespaces) || namespace !== '' || verb === 'get') {
     await assertAllowed(authorizer, user, attributes);

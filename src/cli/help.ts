@@ -3,7 +3,7 @@ import { nearest } from '../config/error-map.ts';
 import { readVersion } from '../runtime/package.ts';
 
 const program = 'platform-apiserver';
-/** Columns of the help. */
+/** Width of the help in columns. */
 const width = 80;
 
 type Row = readonly [term: string, description: string];
@@ -49,7 +49,9 @@ export function informationFor(argv: readonly string[]): string | undefined {
 
 export const versionLine = (): string => `${program} ${readVersion()}`;
 
-/** Throws UsageError if the command line starts with a word: all commands are known at this point. */
+/**
+ * Throws UsageError if the command line starts with a word, because all known commands are handled before this call.
+ */
 export function rejectUnknownCommand([first = '']: readonly string[]): void {
   if (first === '' || first.startsWith('-')) return;
   const names = Object.keys(commands);

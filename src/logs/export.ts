@@ -9,7 +9,7 @@ import type { LogRecord, LogStore, Selection } from './stores/log-store.ts';
 export interface Exporting {
   readonly store: Pick<LogStore, 'export'>;
   readonly selection: Selection;
-  /** Authorizes the caller again. Throws the reason to end the export if the caller's rights have changed. */
+  /** Authorizes the caller again. Throws the error that ends the export if the caller's rights have changed. */
   readonly recheck: () => Promise<void>;
   /** Signal that is aborted with the reason when the timeout expires. */
   readonly ended: AbortSignal;
@@ -48,7 +48,8 @@ export async function exportLogs(
   const pieces = store.export(selection, sort, signal);
   let body: BodyWriter | undefined;
   try {
-    // The status is sent after the first piece, so that a store that cannot be read results in an error response.
+    // The status is sent once the first piece is available. Until then, a failure of the store still results in an
+    // error response.
     let next = await pieces.next();
     res.statusCode = 200;
     res.setHeader('Content-Type', `${exportType}; charset=utf-8`);

@@ -16,7 +16,7 @@ export interface Following {
   readonly mediaType: string;
   readonly store: Pick<LogStore, 'query' | 'follow'>;
   readonly selection: Selection;
-  /** Authorizes the caller again. Throws the reason to end the tail if the caller's rights have changed. */
+  /** Authorizes the caller again. Throws the error that ends the tail if the caller's rights have changed. */
   readonly recheck: () => Promise<void>;
   /** Signal that is aborted with the reason when the timeout expires or the configured store changes. */
   readonly ended: AbortSignal;

@@ -73,7 +73,7 @@ export const aggregatedLoggingRoutes = (parts: LogsParts): Route[] => [
     ...common,
     path: `/apis/${group}/${version}/logs`,
     access: authorizedByResource,
-    // This check precedes the parsing of the query, which would reject `limit` without this hint.
+    // Runs before the query is parsed, because the parser would reject `limit` without this hint.
     authorize: assertNoList,
     handler: logsHandler(parts, { kind, apiVersion: `${group}/${version}` }),
   }),

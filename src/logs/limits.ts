@@ -20,7 +20,7 @@ export const smallResponse = 256 * 1024;
 /** Limits on the streams and memory of callers, for /kapis and /apis together. */
 export class LogsBounds {
   /**
-   * Memory for unread responses in bytes. The limit prevents clients that read slowly or not at all from occupying all
+   * Bytes of memory for responses that clients have not read. The limit prevents slow clients from occupying all
    * memory.
    */
   readonly responses = new Slots({

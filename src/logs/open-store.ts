@@ -7,7 +7,7 @@ import type { LoggingSettings } from '../config/log-stores.ts';
 export interface LogsOptions {
   readonly config: { subscribe(listener: (value: { readonly logging: LoggingSettings }) => void): void };
   readonly open: (settings: LoggingSettings) => StoreFor;
-  /** Checks of the store use the identity of this server. */
+  /** Client with the identity of this server, used to check the store. */
   readonly client: Caller;
   readonly log: Logger;
   /** Timeout of a check of the store in milliseconds; 5 s by default. */

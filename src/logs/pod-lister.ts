@@ -59,7 +59,7 @@ const logPod = (object: StoredObject<unknown>): LogPod => ({
   containers: () => object.memoize(memoKey, containersOf),
 });
 
-/** Visits all pods in their current state. Throws 503 if pods are not cached. */
+/** Calls `visit` for each cached pod. Throws 503 if pods are not cached. */
 export async function visitPods(
   catalogue: Source,
   context: Pick<RequestContext, 'signal'>,

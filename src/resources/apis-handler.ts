@@ -40,7 +40,7 @@ const tooOldContinue =
   'the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the ' +
   'first chunk was returned and now may show up in the list.';
 
-/** State of the objects from which a list is created. */
+/** Objects from which a list is created. */
 interface Snapshot<F> {
   /** Objects of an earlier version, sorted by name; undefined for the current objects. */
   readonly historical?: { readonly objects: readonly StoredObject<F>[]; readonly resourceVersion: number };
@@ -49,8 +49,8 @@ interface Snapshot<F> {
 }
 
 /**
- * Objects of a page, and one more if there are more pages. `left`: number of objects from the first object of the page
- * on.
+ * Objects of a page, and one more object if there are more pages. `left`: number of objects from the first object of
+ * the page on.
  */
 interface Part<F> {
   readonly found: readonly StoredObject<F>[];
@@ -170,7 +170,7 @@ export class ApisHandlers<F> {
     limit: number,
     context: RequestContext,
   ): Promise<Part<F>> {
-    // One more object than fits on the page is read, to find out whether there are more pages.
+    // Reads one object more than the page contains, to find out whether there are more pages.
     const max = limit === 0 ? Infinity : limit + 1;
     const part = (selected: readonly StoredObject<F>[], resourceVersion: number): Part<F> => {
       const first = firstFrom(selected, start);

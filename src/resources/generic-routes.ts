@@ -134,7 +134,7 @@ class GenericReads {
       release();
       throw error;
     }
-    // A watch is still open and releases the cache when it closes.
+    // The response to a watch is still open; the cache is released when it closes.
     if (res.writableEnded || res.closed) release();
     else res.once('close', release);
   }

@@ -39,8 +39,8 @@ export interface ReadRequest<G = ReadGrant> extends AuthenticatedRequest {
 
 /**
  * Returns the path of kube-apiserver that accepts a write, with placeholders for the parts that the request does not
- * name; undefined if the resource does not support the verb, and for the deprecated watch paths, whose verb is always
- * `watch`.
+ * name. Returns undefined if the resource does not support the verb, and for the deprecated watch paths, whose verb is
+ * always `watch`.
  */
 export function writePath(
   { underlying, namespaced }: Pick<ResourceDefinition<never>, 'underlying' | 'namespaced'>,

@@ -29,7 +29,7 @@ export interface ApisDeps {
   readonly otherGroups?: readonly ApiGroupVersion[];
 }
 
-/** Serves all resources of the cluster in addition to `resources`. */
+/** Dependencies of the routes below /kapis, which serve all resources of the cluster in addition to `resources`. */
 export interface KapisDeps extends ApisDeps, GenericParts {
   readonly granted: ReadAccess['granted'];
   /** Namespace of the release. */
@@ -53,7 +53,7 @@ function groupsOf({ resources, catalogue }: KapisDeps): readonly ApiGroupVersion
   const own = groupVersionsOf(resources.map(({ definition }) => definition));
   const always = [...(own.find(isReadingGroup)?.resources ?? []), ...componentResources];
   /**
-   * Adds the resources of the reading group itself to those of the cluster. `apiResources` returns another array after
+   * Adds the resources of the reading group itself to those of the cluster. `apiResources` returns a new array after
    * each change.
    */
   const named = cacheLast((found: readonly ApiResource[]) => {

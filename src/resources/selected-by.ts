@@ -69,7 +69,7 @@ function selecting(selectors: ReadonlyMap<string, Labels>): ObjectFilter<unknown
 
 /**
  * Follows the selecting objects that the query names, in all namespaces. Calls `changed` when one of them changes its
- * selector, and `lost` when they can no longer be followed. The returned function stops this.
+ * selector, and `lost` when they can no longer be followed. The returned function stops following them.
  */
 export async function followSelecting(
   { catalogue }: ReadAccess,

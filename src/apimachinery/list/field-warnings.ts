@@ -48,7 +48,7 @@ interface RequestedPath {
   readonly path: readonly string[];
 }
 
-/** Throws 400 for invalid paths, and for more paths than a request may have. */
+/** Throws 400 for invalid paths, and for too many paths. */
 function requestedPaths(query: URLSearchParams): readonly RequestedPath[] {
   const fields = query.get('fields');
   const selector = query.get('fieldSelector');

@@ -173,7 +173,10 @@ export interface KindParameters extends Parameters {
 }
 
 const generalFilters = [...Object.keys(filterShape), 'labelSelector'];
-/** Parameters of all resources without specific parameters. Most resources of a cluster have none. */
+/**
+ * Shared parameters of all resources without specific parameters. Most resources of a cluster have no specific
+ * parameters.
+ */
 let general: KindParameters | undefined;
 
 export function parametersOf<F>(definition: Definition<F>): KindParameters {
@@ -188,7 +191,10 @@ export function parametersOf<F>(definition: Definition<F>): KindParameters {
   return filters.length + selecting.length > generalFilters.length ? make() : (general ??= make());
 }
 
-/** Returns the parameters of a get of an object that can be watched, given those of its watch. Most apply only with watch=true. */
+/**
+ * Returns the parameters of a get of an object that can be watched, given the parameters of its watch. Most of these
+ * parameters apply only with watch=true.
+ */
 export const objectDescriptions = (watch: readonly ParameterDescription[]): readonly ParameterDescription[] =>
   watch.map((one) =>
     Object.hasOwn(objectShape, one.name) || one.name === 'watch'

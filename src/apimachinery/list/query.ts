@@ -31,7 +31,7 @@ export interface ListQuery<F> extends ShownQuery, Sorting, Filtered<F> {
   readonly page: number;
   /** -1 for all. */
   readonly limit: number;
-  /** Oldest version that the list may have. */
+  /** Minimum version of the list. */
   readonly oldest: RequestedVersion;
 }
 
@@ -76,7 +76,7 @@ export function queriesOf<F>(definition: ResourceDefinition<F>): KindQueries<F> 
   };
 }
 
-/** Returns the oldest version that the list may have. /kapis lists only the current state. Throws 400 and 422. */
+/** Returns the minimum version of the list. /kapis lists only the current state. Throws 400 and 422. */
 function oldestOf(sent: SentOptions): RequestedVersion {
   const { resourceVersion, resourceVersionMatch } = listOptions(sent);
   if (resourceVersionMatch === 'Exact')

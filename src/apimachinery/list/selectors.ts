@@ -17,8 +17,8 @@ export interface LabelRequirement {
 }
 
 /**
- * Limits, because each requirement is tested on every object, and each field is searched in the object's bytes. More
- * would delay all callers.
+ * Limits on a selector, because each requirement is tested on every object, and each field is searched in the object's
+ * bytes. Larger selectors would delay all callers.
  */
 const maxRequirements = 64;
 const maxTerms = 32;
@@ -63,8 +63,9 @@ function fail(found: Token, expected: string): never {
 }
 
 /**
- * Parses `a=b,c!=d,e in (f,g),h notin (i),j,!k,l>1`. The empty selector selects everything. Throws 400. `anyValue` accepts values that are
- * not label values: annotations have the same keys but free values.
+ * Parses `a=b,c!=d,e in (f,g),h notin (i),j,!k,l>1`. The empty selector selects everything. Throws 400. `anyValue`
+ * accepts values that are not label values: annotation keys have the syntax of label keys, but annotation values can be
+ * any text.
  */
 export function parseLabelSelector(selector: string, anyValue = false): readonly LabelRequirement[] {
   checkLength(selector);
@@ -246,7 +247,10 @@ export interface FieldSelectorTerm {
   readonly value: string;
 }
 
-/** Parses `a.b=c,d!=e` (== is =), with `\,`, `\=` and `\\` in values. Throws 400; `hint` ends the message about an invalid term. */
+/**
+ * Parses `a.b=c,d!=e` (== is =), with `\,`, `\=` and `\\` in values. Throws 400; `hint` is appended to the message
+ * about an invalid term.
+ */
 export function parseFieldSelector(selector: string, hint = ''): readonly FieldSelectorTerm[] {
   checkLength(selector);
   const terms = splitAtCommas(selector)

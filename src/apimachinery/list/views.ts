@@ -16,7 +16,7 @@ export type FrameType = 'ADDED' | 'MODIFIED' | 'DELETED';
 /** Encodes the items of a list, each followed by a comma. */
 export interface Items<F> {
   bytesOf(objects: readonly StoredObject<F>[]): Buffer[];
-  /** Returns the number of bytes of an item; undefined if only encoding an item reveals it. */
+  /** Returns the number of bytes of an item; undefined if the number is known only after an item is encoded. */
   readonly sizeOf: ((object: StoredObject<F>) => number) | undefined;
 }
 

@@ -29,7 +29,7 @@ export class Lanes {
   readonly #lanes = new InProgress<Lane>('watch_lanes');
   #isRunning = false;
 
-  /** Calls the step in the next turns of the user for as long as it has more to do. */
+  /** Calls the step in each turn of the user until the step has nothing more to do. */
   run(user: string, step: Step): void {
     this.#add(user, step);
     if (!this.#isRunning) void this.#run();

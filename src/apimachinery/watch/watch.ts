@@ -11,7 +11,7 @@ import type { Step } from './lanes.ts';
 import { errorFrame, frame, idFrame, keepAliveFrame, keepAliveInterval, visibleEvent } from './frames.ts';
 
 export interface WatchRequest<F> {
-  /** Version after which changes are sent; undefined to send only new ones. */
+  /** Version after which changes are sent; undefined to send only new changes. */
   readonly from: number | undefined;
   /** Starts with the existing objects as ADDED. */
   readonly initialEvents: boolean;
@@ -95,7 +95,9 @@ export class Watch<F> {
   #last: number;
   #keepAlive = Infinity;
   readonly #end: number;
-  /** Progress of the filters on the next object states: the number of passed filters, or the result. */
+  /**
+   * Progress of the filters on the next object states: the number of filters that the state has passed, or the result.
+   */
   readonly #verdicts = new Map<StoredObject<F>, number | boolean>();
   readonly #passes: (object: StoredObject<F>) => boolean;
 
@@ -161,8 +163,8 @@ export class Watch<F> {
   }
 
   /**
-   * True if the history no longer contains the next change. The client reconnects with the last resourceVersion that it
-   * received, which is then refused as too old.
+   * True if the history no longer contains the next change. When the client reconnects with the last resourceVersion
+   * that it received, the server refuses this version as too old.
    */
   get isLost(): boolean {
     return !this.#follows && this.#position < this.#store.history.oldestPosition;

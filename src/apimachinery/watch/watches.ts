@@ -28,7 +28,7 @@ export class Watches<F> {
   readonly #store: Store<F>;
   readonly #open = new Map<Watch<F>, number>();
   readonly #channels = new Set<Channel<F>>();
-  /** Channels that further watches may join, by what they show. */
+  /** Channels that further watches can join, by their keys. */
   readonly #joinable = new InProgress<Channel<F>>('watch_channels');
   /** Numbers of lasting views, for the keys of channels. */
   readonly #views = new WeakMap<View<F>, number>();

@@ -1,12 +1,15 @@
 /**
- * OAuth client for the platform, with only the functions that the plugin needs. kubectl waits for the plugin at every
- * call.
+ * OAuth client for the platform. It has only the functions that the plugin needs, because kubectl waits for the plugin
+ * on every call.
  */
 import { httpsURLExpected, isHTTPSURL } from '../../config/https-url.ts';
 import { OutgoingClient, OutgoingError } from '../../runtime/outgoing.ts';
 import type { TokenServerResponse } from './responses.ts';
 
-/** Milliseconds from the first byte sent to the last byte read, so that a slow server cannot keep kubectl waiting. */
+/**
+ * Maximum milliseconds from the first byte sent to the last byte read, so that a slow server cannot keep kubectl
+ * waiting.
+ */
 const defaultTimeout = 30_000;
 /** Maximum bytes of a response. Responses of the platform are far smaller. */
 const maxResponseBytes = 1024 * 1024;
@@ -21,7 +24,7 @@ export class OAuthRefusal extends Error {
   }
 }
 
-/** Sends either a form or a token. */
+/** Parts of a request, which contains either a form or a token. */
 interface RequestParts {
   readonly token?: string;
   readonly body?: string;

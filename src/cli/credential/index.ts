@@ -118,7 +118,7 @@ class Plugin {
       throw new Error(`login required, but there is no terminal; first run this in a terminal: ${this.#command}`);
     const response = await this.#login.logIn(this.#server, this.#flags.username ?? '');
     await this.#assertPasswordChanged(this.#tokensOf(response));
-    // The tokens of a login are for the platform itself.
+    // A login returns tokens for the platform itself. Tokens for another audience require a refresh.
     const { audience } = this.#flags;
     return audience === undefined
       ? await this.#save(response)
@@ -152,7 +152,7 @@ class Plugin {
     return tokens;
   }
 
-  /** Returns the command with which a user can log in for the next calls. */
+  /** Returns the command with which a user can log in before the next call. */
   get #command(): string {
     const { caFile, login, username, audience } = this.#flags;
     // At a terminal, kubectl does not pass the CA of its cluster to the command.

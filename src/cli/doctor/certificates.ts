@@ -4,7 +4,10 @@ import type { PresentedChain } from '../../auth/authenticators/client-chain.ts';
 
 const serverAuth = '1.3.6.1.5.5.7.3.1';
 const day = 86_400_000;
-/** Remaining lifetime below which a certificate that was not renewed is reported. The server renews it long before. */
+/**
+ * Minimum remaining lifetime in milliseconds. A certificate with less is reported as not renewed, because the server
+ * renews its own certificate long before that.
+ */
 const soon = 14 * day;
 
 /** Returns the certificates in a PEM text. Throws if one cannot be parsed. */
@@ -13,7 +16,7 @@ export const certificatesIn = (pem: string): X509Certificate[] =>
     (one) => new X509Certificate(one),
   );
 
-/** Returns why a client would reject the certificate even if it trusts the issuer; undefined if it would not. */
+/** Returns the reason why a client that trusts the issuer would reject the certificate; undefined if there is none. */
 export function leafProblem(leaf: X509Certificate, host: string, now: number): string | undefined {
   // Go ignores the common name.
   if (leaf.checkHost(host, { subject: 'never' }) === undefined)

@@ -15,5 +15,5 @@ export interface ChartRole {
   readonly rules: readonly PolicyRule[];
 }
 
-/** Roles that the chart creates for the server, with default values. */
+/** Roles that the chart creates for the server with default values. */
 export const chartRights: readonly ChartRole[] = generated;

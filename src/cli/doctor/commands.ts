@@ -32,8 +32,8 @@ export class Commands {
   }
 
   /**
-   * Returns the command that applies the objects of the release again. The annotations are those by which Helm
-   * recognizes its objects, and are not part of the manifest. With Helm's field manager, the next upgrade has no
+   * Returns the command that applies the objects of the release again. Adds the annotations by which Helm recognizes
+   * its objects, because the manifest does not contain them. Uses Helm's field manager, so that the next upgrade has no
    * conflict.
    */
   restore(release: string): string {

@@ -1,4 +1,4 @@
-/** State that the checks share: the objects of the release, and the caller's own identity. */
+/** Data that the checks share: the objects of the release, and the caller's own identity. */
 import { parseFlags, UsageError, type Flags } from '../../config/flags.ts';
 import { objectKeys } from '../../config/names.ts';
 import { parseConfiguration, type Parsed } from '../../config/parse.ts';
@@ -11,7 +11,7 @@ import type { PresentedChain } from '../../auth/authenticators/client-chain.ts';
 
 /** Name of the Deployment in the chart. */
 export const deploymentName = 'platform-apiserver';
-/** Name of the container in its pods, which may also have containers that others inject. */
+/** Name of the server's container in its pods, which may also have injected containers. */
 export const containerName = 'platform-apiserver';
 /** Name of the Service port to which kube-apiserver connects. */
 export const aggregatedPort = 'aggregated';
@@ -95,7 +95,7 @@ export class Context {
       .join(',');
   }
 
-  /** Returns the pods that have not ended. Evicted pods remain, and keep their labels. */
+  /** Returns the pods that have not terminated. Evicted pods still exist, with the same labels. */
   async pods(): Promise<readonly Pod[]> {
     const labelSelector = await this.podSelector();
     const all = await this.reader.list<Pod>(resources.pods, this.namespace, { labelSelector });

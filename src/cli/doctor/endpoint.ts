@@ -42,7 +42,9 @@ interface EndpointRequest {
   readonly token: string;
 }
 
-/** Sends a GET request to a replica whose certificate kube-apiserver would accept. Throws an error of Node.js. */
+/**
+ * Sends a GET request to a replica, and verifies its certificate as kube-apiserver does. Throws an error of Node.js.
+ */
 export async function getFrom({ address, port }: Endpoint, wanted: EndpointRequest): Promise<EndpointResponse> {
   const { path, host, ca, token } = wanted;
   const signal = AbortSignal.timeout(timeout);

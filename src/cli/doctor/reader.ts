@@ -34,7 +34,7 @@ function fullName({ path, name }: Resource): string {
 
 export type TextResponse = Pick<KubeResponse, 'status' | 'headers'> & { readonly text: string };
 
-/** kube-apiserver accepted a request, but did not respond in time. */
+/** Error for a request that kube-apiserver accepted, but did not respond to in time. */
 export class NoResponse extends Error {}
 
 export class Reader {
@@ -68,7 +68,7 @@ export class Reader {
     return items;
   }
 
-  /** Creates a review, which kube-apiserver does not store. Throws Stop without the right. */
+  /** Creates a review, which kube-apiserver does not store. Throws Stop if the caller is not allowed to create it. */
   async review<T>(resource: Resource, body: object): Promise<T> {
     const options = { method: 'POST', body } as const;
     return await this.#request<T>('create', resource, undefined, `${resource.path}/${resource.name}`, options);

@@ -6,7 +6,10 @@ import { objectKeys } from '../../config/names.ts';
 
 const redacted = '[redacted]';
 
-/** Annotations whose values are shown. Others may repeat the object, as those of kubectl, kapp and Rancher do. */
+/**
+ * Annotations whose values are shown. Other annotations, such as those of kubectl, kapp and Rancher, may contain a copy
+ * of the object.
+ */
 const shownAnnotation = /^(?:meta\.helm\.sh|helm\.sh|deployment\.kubernetes\.io|platform\.io)\//;
 
 interface Fields {
@@ -15,13 +18,13 @@ interface Fields {
 
 const isFields = (value: unknown): value is Fields => typeof value === 'object' && value !== null;
 
-/** Returns a copy of an object or list without secrets. The data of a Secret has only its keys. */
+/** Returns a copy of an object or list without secrets. For a Secret, the copy contains only the keys of its data. */
 export function redactObject(value: unknown, isInSecret = false): unknown {
   if (typeof value === 'string') return redactText(value);
   if (Array.isArray(value)) return value.map((item) => redactObject(item, isInSecret));
   if (!isFields(value)) return value;
   if (objectKeys.config in value) return redactConfigMap(value);
-  // Lists of Secrets do not repeat the kind in their items.
+  // The items of a list of Secrets have no `kind`.
   const isSecretObject = isInSecret || value['kind'] === 'Secret' || value['kind'] === 'SecretList';
   return Object.fromEntries(
     Object.entries(value)
@@ -80,7 +83,8 @@ function redactConfiguration(text: string): string {
     if (Array.isArray(value)) return value.map((item) => redact(item, name));
     if (isFields(value))
       return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, redact(item, key)]));
-    // Outside of a valid configuration, a secret of digits is a number.
+    // In an invalid configuration, a secret that consists of digits may be a number, so values of all types are
+    // redacted.
     if (isValid ? typeof value === 'string' && isSecret(name) : value !== null) return redacted;
     // Paths and queries of receivers may contain tokens.
     return receivers.has(name) ? (URL.parse(String(value))?.origin ?? value) : value;

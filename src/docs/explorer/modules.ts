@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { stripTypeScriptTypes } from 'node:module';
 
-/** A build has all files of the server, including this folder, in one folder. */
+/** In a build, import.meta.url is the URL of the bundle, and the folder `browser` is beside the bundle. */
 const folder = new URL('browser/', import.meta.url);
 
 /** Returns the modules of the page by file name: the bundle of a build, or sources with their types stripped. */

@@ -34,7 +34,7 @@ const pageHeaders = {
   'Content-Security-Policy': policy,
   'X-Frame-Options': 'DENY',
   'Referrer-Policy': 'no-referrer',
-  // A site that opens the page gets no reference to its window.
+  // A page of another origin that opens this page gets no reference to its window.
   'Cross-Origin-Opener-Policy': 'same-origin',
 };
 

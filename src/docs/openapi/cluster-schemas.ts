@@ -61,7 +61,7 @@ export const schemaName = ({ group, version, kind }: DescribedResource, suffix =
 /**
  * Returns the schemas of the resource and its list, and all schemas they refer to. The schemas are renamed into the
  * package of this server, so that no Kubernetes name is defined twice. Returns undefined if the cluster does not have
- * them.
+ * these schemas.
  */
 export function ownSchemas(cluster: ClusterSchemas, resource: DescribedResource): ClusterSchemas | undefined {
   const { group, version, kind, source } = resource;

@@ -38,7 +38,7 @@ export function nextBucket(start: number, { count, unit }: Interval): number {
   return Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + monthsIn(unit), 1);
 }
 
-/** Returns the length in milliseconds; the minimum for calendar units. */
+/** Returns the length in milliseconds. For calendar units, returns the minimum length. */
 export function lengthOf({ count, unit }: Interval): number {
   if (isFixed(unit)) return count * lengths[unit];
   return unit === 'w' ? 7 * day : (365 / 12 - 3) * day * monthsIn(unit);

@@ -8,8 +8,8 @@ import { lengthOf } from './intervals.ts';
 export const limits = { size: 10_000, reach: 100_000 } as const;
 
 /**
- * Pattern that allows any characters: sources of logs that are not Kubernetes pods, such as programs of a node, can
- * have any name.
+ * Pattern that allows all characters except control characters. Sources of logs that are not Kubernetes pods, such as
+ * programs of a node, can have any name.
  */
 const anyName = /^\P{Cc}*$/u;
 const kubernetesName = /^[-a-z0-9.]+$/;

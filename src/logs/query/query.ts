@@ -22,7 +22,7 @@ export function completeQuery(parameters: LogParameters, now: number): LogQuery 
   return { ...parameters, end_time: end };
 }
 
-/** Returns problems of a tail. Default values are accepted, because forms send all their fields. */
+/** Returns problems with the parameters of a tail. Default values are accepted, because forms send all their fields. */
 const followProblems = (parameters: LogParameters): StatusCause[] => [
   ...(parameters.operation === 'query'
     ? []

@@ -12,8 +12,8 @@ const maxTimer = 2 ** 31 - 1;
 
 /**
  * Returns a signal that is aborted with the reason after `timeout`. kube-apiserver aborts a proxied request after 60 s,
- * or after `timeout`, unless it is a watch. The signal ends such requests shortly before, so that the response can
- * contain the reason.
+ * or after `timeout`, unless the request is a watch. The signal ends such requests shortly before that time, so that
+ * the response can contain the reason.
  */
 export function streamTimeout(context: Pick<RequestContext, 'info' | 'query' | 'onEnd'>): AbortSignal {
   const over = new AbortController();

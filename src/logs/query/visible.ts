@@ -1,4 +1,7 @@
-/** Determines the namespaces whose logs a caller is allowed to see, and the first visible second of each. */
+/**
+ * Determines the namespaces whose logs a caller is allowed to see, and the second from which the logs of each namespace
+ * are visible.
+ */
 import { assertAllowed, type Authorizer } from '../../auth/authorizers/authorizer.ts';
 import { badRequest, expired, forbidden, serviceUnavailable } from '../../runtime/errors.ts';
 import type { UserInfo } from '../../auth/user.ts';
@@ -15,7 +18,7 @@ export interface LogAccess {
   readonly catalogue: Pick<Catalogue, 'find' | 'acquire'>;
 }
 
-/** First visible second by namespace; undefined if the caller is allowed to see all logs. */
+/** Second from which logs are visible, by namespace; undefined if the caller is allowed to see all logs. */
 export type VisibleLogs = ReadonlyMap<string, number> | undefined;
 
 type Wanted = Pick<LogQuery, 'namespaces' | 'namespace_query'>;
@@ -27,16 +30,16 @@ interface Context extends Pick<RequestContext, 'signal'> {
 const getLogs = { verb: 'get', group: '', resource: 'pods', subresource: 'log', name: '' };
 const maxCandidates = 10_000;
 /**
- * Maximum requested namespaces without a RoleBinding for the caller. Each namespace costs a review by kube-apiserver,
- * and callers can request any names.
+ * Maximum number of requested namespaces in which no RoleBinding names the caller. Each such namespace requires an
+ * access review by kube-apiserver, and callers can request any names.
  */
 const maxUnbound = 200;
 
 /**
  * Returns the logs that the caller is allowed to see. Callers who are allowed to get pods/log in all namespaces see all
- * logs, including those of deleted namespaces. Other callers see the logs of the namespaces in which they have the
- * right, from the creation of the namespace on. Candidates are the requested namespaces, or those in which a
- * RoleBinding names the caller.
+ * logs, including those of deleted namespaces. Other callers see only the logs of namespaces in which they have this
+ * right, and only logs written since the namespace was created. Candidates are the requested namespaces, or those in
+ * which a RoleBinding names the caller.
  */
 export async function visibleLogs(
   { authorizer, granted, catalogue }: LogAccess,
@@ -86,8 +89,8 @@ export async function assertSameVisible(...request: Parameters<typeof assertStil
 }
 
 /**
- * Returns the logs that the caller is allowed to see now. Throws 403 if any previously visible logs are no longer
- * visible, because their stream must end.
+ * Returns the logs that the caller is allowed to see now. Throws 403, which ends the stream, if any previously visible
+ * logs are no longer visible.
  */
 export async function assertStillVisible(
   access: LogAccess,

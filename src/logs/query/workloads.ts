@@ -8,7 +8,7 @@ import type { WorkloadPods } from '../stores/log-store.ts';
 
 const maxBaseLength = 58;
 const random = '[a-z0-9]{5}';
-/** Characters of k8s.io/apimachinery pkg/util/rand, which cannot form words. */
+/** Alphabet of k8s.io/apimachinery pkg/util/rand. Its characters cannot form words. */
 const hashed = '[bcdfghjklmnpqrstvwxz2456789]';
 const maxHashLength = 10;
 /** Digits of the minute of a CronJob, and of the index of an indexed Job. */
@@ -88,7 +88,8 @@ export function workloadsOf({ labels, ownerReferences }: Owned): readonly string
   const owner = ownerReferences.find(({ controller }) => controller === true) ?? ownerReferences[0];
   if (owner === undefined || owner.kind === 'Node') return [];
   const { kind, name } = owner;
-  // Only the Deployment controller (and those derived from it) sets this label to the hash at the end of the ReplicaSet's name.
+  // Only the Deployment controller, and controllers derived from it, set this label to the hash at the end of the
+  // ReplicaSet's name.
   const hash = kind === 'ReplicaSet' ? labels['pod-template-hash'] : undefined;
   if (hash !== undefined && name.endsWith(`-${hash}`)) return [name.slice(0, -hash.length - 1)];
   const cronJob = kind === 'Job' ? /^(.+)-\d{7,10}$/.exec(name)?.[1] : undefined;

@@ -20,7 +20,7 @@ export interface OpenParts extends StoreParts {
   readonly drop: Drop;
 }
 
-/** Opens the configured store, with limits, metrics and the check of its records. */
+/** Opens the configured store, with limits and metrics, and with a filter that drops records outside the selection. */
 export function openStore(settings: LoggingSettings, parts: OpenParts): StoreFor {
   const storeFor = openType(settings.store, settings[settings.store], parts);
   const limit = limited();

@@ -1,7 +1,7 @@
 /**
  * Interface of log stores. A store only translates queries: its callers are responsible for rights, parameters, limits
  * and timeouts. A store throws its failures as StatusError without its address: 503 if it is down, 504 if it is slow,
- * 502 if its response is invalid. A store never hides a failure by an empty result.
+ * 502 if its response is invalid. A store never returns an empty result instead of throwing.
  */
 import type { KubeClient } from '../../cluster/client/client.ts';
 import type { ListPods } from './pods/source.ts';
@@ -51,7 +51,10 @@ export interface Selection {
    */
   readonly start: number | undefined;
   readonly end: number;
-  /** First visible second by namespace, which may be before `start`; undefined: all namespaces of the store. */
+  /**
+   * Second from which the records of each namespace are visible. It may be before `start`. Undefined: all namespaces of
+   * the store.
+   */
   readonly namespaces: ReadonlyMap<string, number> | undefined;
   /** Workloads whose pods are selected; empty lists have no effect. */
   readonly workloads: readonly WorkloadPods[];
@@ -110,9 +113,9 @@ export interface Statistics extends Cut {
 export interface Histogram extends Cut {
   readonly total: number;
   /**
-   * Buckets from the first to the last with records, including empty ones between them. `time`: start in milliseconds
-   * since the epoch. In UTC, a start is a multiple of s, m, h or d since the epoch, a Monday, or the first day of a
-   * month, quarter or year.
+   * Buckets from the first to the last bucket with records, including empty buckets between them. `time`: start of the
+   * bucket in milliseconds since the epoch. In UTC, a start is a multiple of s, m, h or d since the epoch, a Monday, or
+   * the first day of a month, quarter or year.
    */
   readonly histograms: readonly { readonly time: number; readonly count: number }[];
 }
@@ -151,7 +154,8 @@ export interface StoreParts {
 export interface LogStoreType<Settings> {
   open(this: void, settings: Settings, parts: StoreParts): StoreFor;
   /**
-   * True if queries of the store end by themselves in time, with the records read so far. Other stores get a timeout.
+   * True if the store itself limits the duration of its queries, and then returns the records read so far. Queries of
+   * other stores get a timeout.
    */
   readonly limitsOwnTime?: true;
 }

@@ -15,7 +15,7 @@ export interface PollingOptions {
   readonly overlap: number;
   /** Records per query. */
   readonly page: number;
-  /** Maximum number of known records. Above it, late records may be lost. */
+  /** Maximum number of known records. If there are more, late records may be lost. */
   readonly remembered: number;
   /** Milliseconds since the epoch. */
   readonly now: () => number;

@@ -5,9 +5,9 @@ import { timeText } from '../query/times.ts';
 export type Drop = (store: string, records: number) => void;
 
 /**
- * Drops records outside the selection: those of other namespaces, and those from before the first visible second of
- * their namespace. The query already contains this restriction, but the store is not trusted to apply it. Reports the
- * number of dropped records.
+ * Drops records outside the selection: records of other namespaces, and records from before the second from which their
+ * namespace is visible. The query already contains this restriction, but the store is not trusted to apply it. Reports
+ * the number of dropped records.
  */
 export function withScope(store: LogStore, drop: Drop): LogStore {
   const follow = store.follow?.bind(store);

@@ -29,7 +29,10 @@ interface Scaled extends KubeObject {
   readonly status?: { readonly replicas?: number; readonly readyReplicas?: number };
 }
 
-/** Counts pods that are still to be deleted as desired, so that a workload is stopped only after its last pod. */
+/**
+ * Counts pods that still have to be deleted as desired pods. A workload is therefore stopped only after its last pod is
+ * deleted.
+ */
 export function scaled(object: KubeObject): PodCount {
   const { spec = {}, status = {} } = object as Scaled;
   const { replicas: present = 0, readyReplicas: ready = 0 } = status;

@@ -43,8 +43,8 @@ export const configuration: Check = {
 };
 
 /**
- * Reports the Event in which the server rejected this version of the ConfigMap. The server may have another version than
- * this program, which accepts the configuration.
+ * Reports the Event in which the server rejected this version of the ConfigMap. The server may reject a configuration
+ * that this program accepts, because their versions may differ.
  */
 async function* rejections(context: Context, name: string, version: string | undefined): AsyncGenerator<Finding> {
   const { reader, commands, namespace } = context;

@@ -8,7 +8,7 @@ import { rights } from './rights.ts';
 import { certificate, registrations } from './trust.ts';
 import { endpoints, pods, service } from './workload.ts';
 
-/** All checks. The needs of a check are before it. */
+/** All checks, each after the checks that it needs. */
 export const checks: readonly Check[] = [
   kubeApiserver,
   clock,

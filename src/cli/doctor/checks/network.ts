@@ -1,4 +1,4 @@
-/** The ways to the pods: NetworkPolicies, DNS, and the connection from kube-apiserver. */
+/** Network paths to the pods: NetworkPolicies, DNS, and the connection from kube-apiserver. */
 import { failed, notChecked, ok, Stop, type Check, type Finding } from '../check.ts';
 import { aggregatedPort } from '../context.ts';
 import { matches, type NetworkPolicy } from '../objects.ts';
@@ -20,7 +20,7 @@ export const networkPolicies: Check = {
   },
 };
 
-/** Evaluates the policies that select the pods. A connection needs the permission of one of them. */
+/** Evaluates the policies that select the pods. A connection is allowed if at least one policy allows it. */
 export function policyFinding(policies: readonly NetworkPolicy[], port: number, command: string): Finding {
   const names = policies.map(({ metadata }) => metadata.name).join(', ');
   if (names === '') return ok('no NetworkPolicy selects the pods');
@@ -83,7 +83,7 @@ export const dns: Check = {
 /** Milliseconds. kube-apiserver waits 30 s for a connection whose packets are dropped, and then reports the reason. */
 const proxyTimeout = 35_000;
 
-/** kube-apiserver connects to the port of the aggregated API, but does not verify the certificate here. */
+/** kube-apiserver's proxy connects to the port of the aggregated API, but does not verify the certificate. */
 export const connection: Check = {
   name: 'connection',
   needs: [endpoints.name],

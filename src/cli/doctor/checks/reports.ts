@@ -19,7 +19,10 @@ export const readiness: Check = {
     ),
 };
 
-/** Reads the response of /readyz?verbose. Failures and warnings contain the log store and unresolved references. */
+/**
+ * Reads the response of /readyz?verbose. Its failures and warnings include problems of the log store and unresolved
+ * references.
+ */
 export function readinessFindings(text: string, where: string, show: string): Finding[] {
   const findings = text.split('\n').flatMap((line) => {
     const [, failure, problem] = /^\[-\](.*) failed: (.*)$/.exec(line) ?? [];

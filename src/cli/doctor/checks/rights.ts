@@ -61,7 +61,7 @@ export const rights: Check = {
   },
 };
 
-/** Returns the grants of the chart for this release, and the role of Kubernetes that the chart binds. */
+/** Returns the grants of the chart for this release, and the grant of the built-in role that the chart binds. */
 async function grantsOf(context: Context): Promise<Grant[]> {
   const { namespace } = context;
   const { configMap } = await context.flags();

@@ -20,7 +20,10 @@ async function certificateSecret(context: Context): Promise<string | undefined> 
   return volumes.find(({ name }) => name === mount?.name)?.secret?.secretName;
 }
 
-/** Returns the serving certificate: that of a replica, or else that in the Secret. Throws Stop if it can be read from neither. */
+/**
+ * Returns the serving certificate that a replica presents, or else the certificate in the Secret. Throws Stop if
+ * neither can be read.
+ */
 async function chainOf(context: Context): Promise<{ readonly where: string; readonly chain: PresentedChain }> {
   const chain = await context.served();
   if (chain !== undefined) return { where: 'the certificate that the server presents', chain };

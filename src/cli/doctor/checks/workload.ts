@@ -37,7 +37,7 @@ export const pods: Check = {
   },
 };
 
-/** Reports a missing Deployment, or the place of the release if the APIService names another one. */
+/** Reports a missing Deployment. If the APIService names another Service, also reports that Service. */
 async function missing(where: string, context: Context): Promise<Finding> {
   const { namespace, serviceName } = context;
   const { service } = (await context.apiService(apiServices[0]))?.spec ?? {};

@@ -108,7 +108,10 @@ export class ExplorerLogin {
     return this.#tokens?.access;
   }
 
-  /** Forgets the tokens, and revokes them unless they were pasted (RFC 7009). Throws LoginProblem if that fails. */
+  /**
+   * Forgets the tokens, and revokes them unless they were pasted (RFC 7009). Throws LoginProblem if the revocation
+   * fails.
+   */
   async end(): Promise<void> {
     const tokens = this.#tokens;
     this.forget();

@@ -69,7 +69,10 @@ class Docs {
     if (withCustom) await this.#showCustom();
   }
 
-  /** Finishes a login if the browser returns from the login page. Resolves to true if custom resources were shown before it. */
+  /**
+   * Finishes a login if the browser returns from the login page. Resolves to true if custom resources were shown before
+   * the login.
+   */
   async #finishLogin(): Promise<boolean> {
     if (!location.pathname.endsWith('/docs/callback')) return false;
     const query = new URLSearchParams(location.search);
@@ -135,7 +138,7 @@ class Docs {
       all.flatMap((of) => of.tags),
       operations,
     );
-    // An open form keeps its input.
+    // An open view is not shown again, because its form would lose the input of the user.
     if (this.#view === undefined) this.#show();
   }
 

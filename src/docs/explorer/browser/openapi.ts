@@ -51,7 +51,7 @@ export interface ShownOperation {
 export interface ShownTag {
   readonly name: string;
   readonly description: string;
-  /** True in the group that is folded and shown last. */
+  /** True if the tag is in the group that is folded and shown last. */
   readonly isOther: boolean;
 }
 
@@ -138,7 +138,7 @@ export function read(document: unknown): ShownDescription {
 interface OperationContext {
   readonly path: string;
   readonly method: string;
-  /** Default of the description. */
+  /** Default security requirement of the description. */
   readonly security: unknown;
   readonly schemas: SchemaReader;
 }

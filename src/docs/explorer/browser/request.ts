@@ -8,9 +8,9 @@ export interface Field {
 
 export type SentBody =
   | { readonly kind: 'text'; readonly type: string; readonly text: string }
-  /** Contains a secret, which code samples read from standard input. */
+  /** Text with a secret, which code samples read from standard input. */
   | { readonly kind: 'input'; readonly type: string; readonly text: string }
-  /** True for an HTML form. */
+  /** Fields of an HTML form. */
   | { readonly kind: 'form'; readonly fields: readonly Field[] };
 
 export interface FilledIn {

@@ -110,7 +110,7 @@ class BodyView {
     for (let part = await reader?.read(); part?.done === false; part = await reader?.read()) {
       this.#bytes += part.value.length;
       this.#timer ??= setTimeout(() => this.#render(), interval);
-      // The page shows only the size of the rest.
+      // Once the excerpt is full, only the size of the response is updated.
       if (this.#excerpt.isCut && !this.#isStream) continue;
       const text = decoder.decode(part.value, { stream: true });
       this.#excerpt.add(indenter === undefined ? text : indenter.add(text));

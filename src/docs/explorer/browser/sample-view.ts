@@ -7,7 +7,7 @@ let language = 0;
 
 /** Shows a request as a program. */
 export class SampleView {
-  /** Chooses the language. */
+  /** Control that selects the language. */
   readonly choice: HTMLElement;
   readonly element: HTMLElement;
   readonly #select = el(

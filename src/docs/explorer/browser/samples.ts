@@ -128,7 +128,7 @@ function goBody(body: SentBody | undefined): string {
   if (body === undefined) return 'nil';
   if (body.kind === 'input') return 'os.Stdin';
   if (body.kind === 'form') return 'strings.NewReader(form.Encode())';
-  // A raw string has no escapes.
+  // A raw string cannot contain a backtick, because it has no escapes.
   return `strings.NewReader(${body.text.includes('`') ? literal(body.text) : block('`', body.text, /(?!)/g)})`;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Counts for histograms. Loki counts by steps, which start at multiples of their length, and reports the end of each
- * step.
+ * Counts for histograms. Loki counts records per step and reports the end of each step. Steps start at multiples of
+ * their length.
  */
 import { badRequest } from '../../../runtime/errors.ts';
 import { assertFewBuckets, lengthOf, maxBuckets } from '../../query/intervals.ts';
@@ -115,7 +115,8 @@ async function countSteps(
   ];
   for (const { labels, values } of steps)
     for (const [second, count] of values)
-      // A range includes its end, which belongs to the next step. The end of the last step is counted separately.
+      // In Loki, a range includes its end, although records at the end belong to the next step. They are therefore
+      // counted separately.
       if (labels[edge] !== 'true') counts.push([second - step, count]);
       else if (second < last) counts.push([second, count]);
   return counts;

@@ -1,6 +1,6 @@
 /**
- * Counts of records. Ranges in Loki exclude their start and have a resolution of a millisecond. Ranges here include their start, to the
- * nanosecond, so the first nanosecond of some seconds is counted separately.
+ * Counts of records. Ranges in Loki exclude their start and have a resolution of a millisecond. Ranges here include
+ * their start, to the nanosecond, so the first nanosecond of some seconds is counted separately.
  */
 import type { Statistics } from '../log-store.ts';
 import { mapRequests, sum } from '../remote/paging.ts';
@@ -41,7 +41,10 @@ export async function countAt(
   return sum(found.map(({ value }) => value));
 }
 
-/** Counts records and containers. A result has one series per container, up to a limit, so containers are queried in groups. */
+/**
+ * Counts records and containers. Containers are queried in groups, because a result has one series per container, and
+ * the number of series is limited.
+ */
 export async function countContainers(
   { client, settings: { labels }, limits }: Tenant,
   { query, spans, end }: LokiRequest,

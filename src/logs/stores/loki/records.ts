@@ -147,8 +147,8 @@ async function fetchTime(
 }
 
 /**
- * Returns the records of a page. `counts`: number of records per part; without it, the records before the page are read
- * and skipped.
+ * Returns the records of a page. `counts`: number of records per part. Without `counts`, the records before the page
+ * are read and skipped.
  */
 export async function pageOf(
   tenant: Tenant,

@@ -1,4 +1,6 @@
-/** Groups containers for counts by container, which return at most a few hundred series. */
+/**
+ * Groups containers for queries that count by container, because each such query returns at most a few hundred series.
+ */
 import { sum } from '../remote/paging.ts';
 import type { LokiStream } from './client.ts';
 import type { Labels, QueryShare } from './logql.ts';

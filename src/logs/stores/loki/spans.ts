@@ -13,8 +13,8 @@ const nanoseconds = 1_000_000_000n;
 export const startOf = (second: number): bigint => BigInt(second) * nanoseconds;
 
 /**
- * Returns the last nanosecond before a second. A range of whole seconds that ends at this nanosecond starts at the
- * start of a second.
+ * Returns the last nanosecond before a second. A range of Loki includes its end but not its start, so a range of whole
+ * seconds that ends at this nanosecond covers exactly these seconds.
  */
 export const lastBefore = (second: number): bigint => startOf(second) - 1n;
 

@@ -1,4 +1,4 @@
-/** Orders records totally, and keeps the first ones in limited memory. */
+/** Defines a total order of records, and keeps the first records of this order in limited memory. */
 import type { LogRecord, TimeOrder } from '../log-store.ts';
 
 export interface PodLogEntry {
@@ -35,7 +35,7 @@ export class FirstEntries {
   readonly #maxBytes: number;
   #entries: PodLogEntry[] = [];
   #bytes = 0;
-  /** Last of the first entries; entries after it are not needed. */
+  /** Last entry that was kept when entries were dropped. Entries that sort after this entry are not needed. */
   #last: PodLogEntry | undefined;
   #isCut = false;
 
@@ -50,7 +50,7 @@ export class FirstEntries {
     return this.#isCut;
   }
 
-  /** Returns whether an entry of this time may be among the first. */
+  /** Returns whether an entry of this time may be among the first `max` entries. */
   mayInclude(time: string): boolean {
     if (this.#max === 0) return false;
     if (this.#last === undefined) return true;

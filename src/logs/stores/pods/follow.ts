@@ -12,7 +12,10 @@ export interface FollowOptions {
   readonly list: ListPods;
   readonly selection: Selection;
   readonly limits: { readonly followed: number; readonly lookInterval: number };
-  /** Takes a slot and returns the function that frees it. Each followed container has its own connection to kube-apiserver. Throws 429. */
+  /**
+   * Takes a slot and returns the function that frees it. Each followed container has its own connection to
+   * kube-apiserver. Throws 429 if no slot is free.
+   */
   readonly takeSlot: () => () => void;
   readonly signal: AbortSignal;
 }
@@ -43,8 +46,8 @@ class RecordBuffer {
   }
 
   /**
-   * Resolves at the next `wake`. A wake-up before the call is lost. Callers must therefore check in the same event-loop
-   * turn that the buffer is empty.
+   * Resolves at the next `wake`, and misses any earlier `wake`. Callers must therefore find the buffer empty and call
+   * this method in the same turn of the event loop.
    */
   filled(): Promise<void> {
     return new Promise((resolve) => (this.#filled = resolve));

@@ -13,7 +13,7 @@ export interface Window {
   readonly to: number;
   /** Last time in the window, as a string. */
   readonly last: string;
-  /** Returns the first visible second of a namespace. */
+  /** Returns the second from which the logs of a namespace are visible. */
   readonly since: (namespace: string) => number;
 }
 
@@ -42,7 +42,7 @@ const disorder = 2;
 
 const nameOf = ({ namespace, pod, container }: ContainerLog): string => `${namespace}/${pod}/${container}`;
 
-/** Collects the logs that were not read completely, for messages without addresses. */
+/** Collects the logs that were not read completely, and reports them without the addresses of nodes. */
 class IncompleteLogs {
   readonly #reasons: Reasons;
   #read = 0;
@@ -74,7 +74,7 @@ class IncompleteLogs {
     this.#late += 1;
   }
 
-  /** Adds the reasons. Throws 503 if no log could be read, because the nodes are unavailable. */
+  /** Adds a reason for each kind of incomplete log. Throws 503 if the nodes returned none of the logs. */
   report({ tailLines, limitBytes, budget = 0 }: ScanOptions): void {
     if (this.#read === 0 && this.#unreadable.length > 0 && this.#late === 0)
       throw serviceUnavailable(`the logs of ${some(this.#unreadable)} are not available from the nodes`, 5);

@@ -39,7 +39,8 @@ export interface ContainerLog {
 }
 
 /**
- * Returns whether the query is limited to certain pods, by name or otherwise. Such queries may read more containers.
+ * Returns whether the query is limited to certain pods, by name or otherwise. The limit on containers is higher for
+ * such queries.
  */
 export const isNarrow = ({ namespaces, workloads, pods, keywords }: Selection): boolean =>
   namespaces !== undefined ||

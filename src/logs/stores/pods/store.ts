@@ -1,7 +1,7 @@
 /**
  * Reads the logs of existing pods from their nodes, without a log store in the cluster. Requests to kube-apiserver are
- * sent as the caller, so RBAC applies. kube-apiserver cannot search, sort or count, so this store does so, within a
- * limited time window and memory.
+ * sent as the caller, so RBAC applies. kube-apiserver cannot search, sort or count logs. This store therefore searches,
+ * sorts and counts them itself, within a limited time window and limited memory.
  */
 import type { LogStoreSettings } from '../../../config/log-stores.ts';
 import { serviceUnavailable } from '../../../runtime/errors.ts';
@@ -36,7 +36,7 @@ export interface PodsLimits {
   /** Maximum containers of a query that is limited to certain pods (`isNarrow`), and of any other query. */
   readonly narrow: number;
   readonly wide: number;
-  /** Seconds before the end of a query without a start. */
+  /** Length in seconds of the time range of a query without a start. */
   readonly window: number;
   /** Maximum number of lines per log, counted from the newest. */
   readonly lines: number;
@@ -54,7 +54,7 @@ export interface PodsLimits {
   readonly followed: number;
   readonly followedPerUser: number;
   readonly allFollowed: number;
-  /** Interval to look for new containers, in milliseconds. */
+  /** Milliseconds between two lookups of new containers. */
   readonly lookInterval: number;
 }
 
@@ -81,7 +81,7 @@ export interface PodsOptions {
 const noStart = ({ window }: PodsLimits): string =>
   `only the last ${window / 60} minutes before the end were read: set start_time to read more`;
 
-/** State that the stores of all callers share. */
+/** Options, slots and abort signal that the stores of all callers share. */
 interface Shared extends PodsOptions {
   readonly slots: Slots;
   readonly ended: AbortController;

@@ -3,7 +3,7 @@ import { mapConcurrent } from '../../../runtime/promises.ts';
 /** Maximum characters of the records of a page. */
 export const maxPageCharacters = 8 * 1024 * 1024;
 
-/** Reason why a page has fewer records. */
+/** Reason why a page has fewer records than requested. */
 export const pageTooLarge = 'the page exceeds 8 MiB: use a smaller size, or operation=export';
 
 /** Target bytes of a response. The number of requested records is estimated from this target. */

@@ -1,7 +1,7 @@
 /**
- * Splits a selection into several queries. A query can contain hundreds of namespaces with different first visible
- * seconds, or thousands with the same first visible second. Parts are consecutive time spans, or disjoint sets of
- * namespaces.
+ * Splits a selection into several queries. A query can contain hundreds of namespaces whose logs are visible from
+ * different seconds on, or thousands whose logs are visible from the same second on. Parts are consecutive time spans,
+ * or disjoint sets of namespaces.
  */
 import type { TimeOrder, Selection } from '../log-store.ts';
 
@@ -51,7 +51,7 @@ function maxLaterGroups({ workloads, keywords }: Selection): number {
   return Math.min(maxGroups, Math.max(minGroups, Math.floor((maxClauses - others) / clausesPerGroup)));
 }
 
-/** Groups the visible namespaces by their first visible second, in ascending order. */
+/** Groups the namespaces by the second from which their logs are visible, in ascending order. */
 function bySince({ namespaces = new Map<string, number>(), end }: Selection): Since[] {
   const names = new Map<number, string[]>();
   for (const [name, since] of namespaces) {
@@ -115,6 +115,6 @@ export function sharesOf(selection: Selection): Part[] {
   return parts;
 }
 
-/** Returns the parts in this order. `parts` has the oldest first. */
+/** Returns the parts in this order. `parts` lists the oldest part first. */
 export const inOrder = <T>(parts: readonly T[], order: TimeOrder): readonly T[] =>
   order === 'asc' ? parts : parts.toReversed();

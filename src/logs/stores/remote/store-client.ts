@@ -8,7 +8,7 @@ import { OutgoingClient, OutgoingError, type OutgoingResponse } from '../../../r
 export interface StoreEndpoint {
   /** URL, possibly with a path, which is the prefix of all request paths. */
   readonly url: string;
-  /** The only trusted CA of the store, in PEM. */
+  /** The only CA that is trusted for the store, in PEM. */
   readonly caCertificate?: string | undefined;
   /** Returns the header for each request; undefined for none. Throws while a Secret is missing. */
   readonly authorization: () => string | undefined;

@@ -63,7 +63,7 @@ export class SearchClient {
     return await this.#search(indices, { timeout: serverTimeout, query: queryOf(query), ...body }, signal, maxBytes);
   }
 
-  /** Returns the words that the standard analyzer finds. */
+  /** Returns the words that the standard analyzer finds in the text. */
   async analyze(text: string, signal: AbortSignal): Promise<readonly Token[]> {
     const body = JSON.stringify({ analyzer: 'standard', text });
     const response = await this.#client.json({ path: '/_analyze', body, signal });

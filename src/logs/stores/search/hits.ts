@@ -106,7 +106,7 @@ const sortsAlike = (a: Hit['sort'], b: Hit['sort']): boolean => a[2] === b[2] &&
 
 const keyOf = ({ _index, _id }: Hit): string => `${_index}/${_id}`;
 
-/** Returns the number of hits for a response of about `targetBytes`, if they are as long as these. */
+/** Returns the number of hits for a response of about `targetBytes`, estimated from the length of these hits. */
 function sizeAfter(hits: readonly Hit[]): number {
   const each = hits.reduce(
     (bytes, { _source }) => bytes + (typeof _source?.log === 'string' ? _source.log.length : 0),

@@ -208,7 +208,10 @@ export class SearchStore implements LogStore {
     }
   }
 
-  /** Throws 400 if the time range of the data has too many buckets. Callers use it for queries without a start. */
+  /**
+   * Throws 400 if the time range of the data has too many buckets. Called for queries without a start, whose time range
+   * depends on the data.
+   */
   async #assertFewBuckets(
     queries: readonly SearchQueryParts[],
     interval: Interval,
