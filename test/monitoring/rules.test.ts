@@ -21,11 +21,11 @@ async function complaint(...args: readonly string[]): Promise<string> {
   return code === 0 ? '' : `${stdout}${stderr}`;
 }
 
-test('promtool accepts the rules, without duplicates', async () => {
+test('promtool accepts the rules and finds no duplicates', async () => {
   expect(await complaint('check', 'rules', '--lint=all', '--lint-fatal', rulesFile)).toBe('');
 });
 
-test('the alerts fire exactly in the cases in which rules.test.yaml expects it', async () => {
+test('the alerts fire exactly in the cases in which rules.test.yaml expects them to fire', async () => {
   expect(await complaint('test', 'rules', rulesTestFile)).toBe('');
 });
 

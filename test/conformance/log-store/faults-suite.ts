@@ -72,7 +72,7 @@ export function faultsSuite(name: string, { section, start, countRequests }: Fac
   const open = (query: string): Promise<Message> => lab.open('http', `${path}?${query}`, as('alice'));
 
   describe('log records of more than a megabyte', () => {
-    test('log records of more than a megabyte are returned completely, and a page over 8 MiB is reported as partial', async () => {
+    test('a query returns log records of more than a megabyte completely, and reports a page over 8 MiB as partial', async () => {
       const few = (await get('namespaces=large&sort=asc&size=3')).json() as unknown as {
         query: { total: number; records: LogRecord[] };
       };
@@ -118,7 +118,7 @@ export function faultsSuite(name: string, { section, start, countRequests }: Fac
     (await readyz())[1].split('\n').find((line) => line.includes('logs'));
 
   describe('a suspended log store', () => {
-    test('a suspended log store causes a warning in /readyz?verbose until it is resumed, and the server stays ready', async () => {
+    test('/readyz?verbose returns 200 with a warning while the log store is suspended', async () => {
       expect(await logsLine()).toBe('[+]logs ok');
       process.kill(store.pid, 'SIGSTOP');
       try {
@@ -135,7 +135,7 @@ export function faultsSuite(name: string, { section, start, countRequests }: Fac
   });
 
   describe('a log store that crashes', () => {
-    test('a log store that crashes makes running requests fail, and new requests succeed after its restart', async () => {
+    test('running requests fail when the log store crashes, and new requests succeed after its restart', async () => {
       const tail = await open('follow=true&namespaces=ns-1');
       const logged = text(tail);
       const reading = await open(`operation=export&namespaces=large&${time}`);

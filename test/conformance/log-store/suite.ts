@@ -56,21 +56,21 @@ const many = (count: number, name: string): string[] => [
 ];
 
 const selections: readonly (readonly [name: string, Partial<Selection>])[] = [
-  ['everything', {}],
-  ['everything since 1970', { start: 0, end }],
+  ['all records', {}],
+  ['all records since 1970', { start: 0, end }],
   ['a period without an index', { start: start - 864_000, end: start - 777_600 }],
-  ['nothing, before the first record', { end: start - 86_400 }],
-  ['nothing, after the last record', { start: end + 86_400 }],
-  ['a single second', { start: edge, end: edge }],
-  ['all times from a second on', { start: edge, end: edge + 1 }],
-  ['all times up to a second', { start: edge - 1, end: edge }],
-  ['all times up to the following second', { start: edge - 1, end: edge + 1 }],
+  ['a period that ends before the first record', { end: start - 86_400 }],
+  ['a period that starts after the last record', { start: end + 86_400 }],
+  ['a period that starts and ends at the same second', { start: edge, end: edge }],
+  ['a period that starts at the time of a record', { start: edge, end: edge + 1 }],
+  ['a period that ends at the time of a record', { start: edge - 1, end: edge }],
+  ['a period of two seconds', { start: edge - 1, end: edge + 1 }],
   ['no namespace', { namespaces: new Map() }],
   ['one namespace', { namespaces: new Map([['ns-1', 0]]) }],
   ['a namespace that does not exist', { namespaces: new Map([['no-such', 0]]) }],
-  ['a namespace from a second on', { ...wide, namespaces: new Map([['edges', edge]]) }],
+  ['a namespace that is visible from the time of a record on', { ...wide, namespaces: new Map([['edges', edge]]) }],
   [
-    'a namespace from the following second on',
+    'a namespace that is visible from the following second on',
     {
       namespaces: new Map([
         ['edges', edge + 1],
@@ -79,7 +79,7 @@ const selections: readonly (readonly [name: string, Partial<Selection>])[] = [
     },
   ],
   [
-    'a namespace that was created after the end of the period',
+    'a namespace that is visible only after the end of the period',
     { start, end: edge, namespaces: new Map([['edges', edge + 1]]) },
   ],
   [
@@ -98,15 +98,18 @@ const selections: readonly (readonly [name: string, Partial<Selection>])[] = [
   ['containers', { ...wide, containers: ['sidecar-proxy'] }],
   ['pods and containers', { pods: ['db-1'], containers: ['app'], namespaces: new Map([['ns-7', 0]]) }],
   ['a workload', { workloads: [workload('web')] }],
-  ['a workload with pods of another name', { ...wide, workloads: [workload('db', ['edge-0', 'big-0'])] }],
+  [
+    'a workload with pods whose names do not match its pattern',
+    { ...wide, workloads: [workload('db', ['edge-0', 'big-0'])] },
+  ],
   ['a workload whose name is a prefix of others', { workloads: [workload('web', [], ['web-7d9c5f6b84-x7k2p'])] }],
   ['workloads', { workloads: [workload('db'), workload('job'), workload('api', [], ['api-7d9c5f6b84-bcdfg'])] }],
   ['a keyword of workloads', { keywords: { ...none, workload: [workload('web-frontend')] } }],
   ['a keyword of namespaces', { ...wide, keywords: { ...none, namespace: ['S-1'] } }],
   ['keywords of pods', { keywords: { ...none, pod: ['FRONTEND', 'b-1'] } }],
-  ['many keywords of pods', { ...wide, keywords: { ...none, pod: Array.from('abcdefghijklmnopqrstuvwxyz') } }],
+  ['26 keywords of pods', { ...wide, keywords: { ...none, pod: Array.from('abcdefghijklmnopqrstuvwxyz') } }],
   [
-    'many keywords of workloads',
+    '15 keywords of workloads',
     {
       ...wide,
       keywords: {
@@ -115,14 +118,14 @@ const selections: readonly (readonly [name: string, Partial<Selection>])[] = [
       },
     },
   ],
-  ['many workloads', { workloads: many(15, 'db').map((name) => workload(name)) }],
+  ['15 workloads', { workloads: many(15, 'db').map((name) => workload(name)) }],
   ['a keyword of containers', { ...wide, keywords: { ...none, container: ['Car-Pro'] } }],
   [
     'a keyword of pods with pattern characters',
     { keywords: { ...none, pod: ['.*', '[a-z]', 'w?b', '"', '\\', '{1', '(', 'a|b', '~#@&<>'] } },
   ],
   [
-    'keywords of all kinds',
+    'keywords of namespaces, pods, containers and text',
     { ...wide, keywords: { ...none, namespace: ['ns-'], pod: ['api'], container: ['app'], log: ['panic'] } },
   ],
   ['a word', log('panic')],
@@ -149,7 +152,7 @@ const selections: readonly (readonly [name: string, Partial<Selection>])[] = [
   ['words with underscores', log('session_start')],
   ['words that start with underscores', log('__x')],
   ['letters with colons and points', log('a:b')],
-  ['quotes', log('"double" \'single\'')],
+  ['quotation marks', log('"double" \'single\'')],
   ['pattern characters', log('a+b*c?d [x-y] {1,2} (z|w) ^start')],
   ['a backslash', log('end back\\slash')],
   ['pattern characters taken literally', log('re.*ed', 'p[a]nic', 'panic|ERROR', 'pan?c', 'wind*')],
@@ -163,8 +166,8 @@ const selections: readonly (readonly [name: string, Partial<Selection>])[] = [
   ['text across the end of a line', log('first line second')],
   ['a word longer than the index limit', log(`${'x'.repeat(300)}tail`)],
   ['records of one megabyte', { namespaces: new Map([['special', 0]]), ...log('big') }],
-  ['300 namespaces, each from a different time on', { namespaces: tenants(0, 300) }],
-  ['5,000 namespaces, each from a different time on', { namespaces: tenants(0, corpus.tenants) }],
+  ['300 namespaces, each visible from a different time on', { namespaces: tenants(0, 300) }],
+  ['5,000 namespaces, each visible from a different time on', { namespaces: tenants(0, corpus.tenants) }],
   [
     '5,000 namespaces in a part of the period',
     { start: tenantSince(2_000), end: tenantSince(4_000), namespaces: tenants(0, corpus.tenants) },
@@ -300,7 +303,7 @@ export function storeSuite(name: string, { count, findsSigns, digits = 9, begin,
     );
 
     test.each(['asc', 'desc'] as const)(
-      'the log store returns pages far from the first in the order "%s"',
+      'the log store returns pages with large offsets in the order "%s"',
       async (order) => {
         await expectPages(all, order, 10_000, 20_000);
         await expectPages(all, order, 100, 300, 9_900);
@@ -340,10 +343,10 @@ export function storeSuite(name: string, { count, findsSigns, digits = 9, begin,
     );
 
     test.each<[string, TimeOrder, Partial<Selection>]>([
-      ['everything', 'asc', {}],
-      ['everything', 'desc', {}],
+      ['all records', 'asc', {}],
+      ['all records', 'desc', {}],
       [
-        'keywords of different containers',
+        'the records of two namespaces',
         'asc',
         {
           namespaces: new Map([
@@ -352,9 +355,9 @@ export function storeSuite(name: string, { count, findsSigns, digits = 9, begin,
           ]),
         },
       ],
-      ['5,000 namespaces', 'desc', { namespaces: tenants(0, corpus.tenants) }],
-      ['a single time', 'desc', { start: burst, end: burst + 1 }],
-      ['nothing', 'asc', { namespaces: new Map() }],
+      ['the records of 5,000 namespaces', 'desc', { namespaces: tenants(0, corpus.tenants) }],
+      ['the records of one second', 'desc', { start: burst, end: burst + 1 }],
+      ['an empty set of namespaces', 'asc', { namespaces: new Map() }],
     ])('the log store exports %s in the order "%s"', async (_what, order, partial) => {
       const selection = selected(partial);
       const found = await exported(selection, order);

@@ -23,7 +23,7 @@ const print =
   'http.createServer((q, s) => q.on("end", () => { console.log(); s.end(); }).pipe(process.stdout, { end: false })).listen(8080)';
 
 export const audit: Case = {
-  title: 'The audit log is written to a file and sent to a webhook',
+  title: 'The server writes the audit log to a file and sends it to a webhook',
   steps: (cluster) => {
     let events: readonly AuditEvent[] = [];
     const eventOf = (lines: string): readonly AuditEvent[] =>

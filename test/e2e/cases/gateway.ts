@@ -145,7 +145,7 @@ export const gateway: Case = {
         strictEqual(code, 1);
         match(stderr, /User "kim" cannot get resource/);
       }),
-      step('kubectl exec and kubectl logs -f end when the session of the token is revoked', async () => {
+      step('kubectl exec and kubectl logs -f exit when the session of the token is revoked', async () => {
         const [, way] = ways;
         if (way === undefined) throw new Error('the way through the server is missing');
         const streams = [

@@ -6,7 +6,7 @@ import { step, type Case } from '../steps.ts';
 export const installation: Case = {
   title: 'helm installs the chart',
   steps: (cluster) => [
-    step('helm install succeeds in a namespace with the restricted pod security standard', async () => {
+    step('kubectl creates a namespace that enforces the restricted Pod Security Standard', async () => {
       await cluster.kubectl(`create namespace ${namespace}`);
       await cluster.kubectl(`label namespace ${namespace} pod-security.kubernetes.io/enforce=restricted`);
     }),
