@@ -52,8 +52,8 @@ function newRecords(
 }
 
 /**
- * Yields nothing until aborted, for callers who are not allowed to see anything. If the tail ended at once, clients
- * would request it repeatedly.
+ * Yields nothing until aborted, for callers who are not allowed to see any logs. If the tail ended at once, clients
+ * would reconnect repeatedly.
  */
 // oxlint-disable-next-line require-yield -- there are no records
 async function* emptyTail(signal: AbortSignal): AsyncGenerator<readonly LogRecord[], Cut> {

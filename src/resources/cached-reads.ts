@@ -57,7 +57,7 @@ function onClosed(res: Response, release: () => void): void {
 
 /**
  * Follows the objects, such as a Service, that select the objects of the request. `outdated` is aborted when the
- * selection changes; `check` compares the selection now.
+ * selection changes. `check` looks up the selection, and aborts `outdated` if the selection has changed.
  */
 async function followSelection(
   access: ReadAccess,

@@ -10,7 +10,7 @@ const maxSegments = 64;
 
 export type Scalar = string | number | boolean;
 
-/** Syntax of other path languages, which is refused because it would never match anything. */
+/** Syntax of other path languages. Paths with this syntax are rejected, because they would never match. */
 const foreign = /[[\]",]/;
 const name = String.raw`(?:[^.\\[\]",]|\\[\s\S])+`;
 /** Regular expression of a path, for API descriptions. */

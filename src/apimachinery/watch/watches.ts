@@ -134,7 +134,7 @@ export class Watches<F> {
       await turn();
       const changes = this.#takePending();
       const [oldest] = this.#arrivals.splice(0, changes.length);
-      // The last watch has ended.
+      // The changes were dropped, because no watch is open any more.
       if (oldest === undefined) break;
       const start = this.#position;
       this.#position += changes.length;

@@ -32,9 +32,9 @@ export class Commands {
   }
 
   /**
-   * Returns the command that applies the objects of the release again. Adds the annotations by which Helm recognizes
-   * its objects, because the manifest does not contain them. Uses Helm's field manager, so that the next upgrade has no
-   * conflict.
+   * Returns the command that applies the objects of the release again. The command adds the annotations by which Helm
+   * recognizes its objects, because the manifest does not contain them. The command uses Helm's field manager, so that
+   * the next upgrade has no conflict.
    */
   restore(release: string): string {
     const owner = `meta.helm.sh/release-name=${release} meta.helm.sh/release-namespace=${this.#options.namespace}`;

@@ -43,7 +43,8 @@ interface EndpointRequest {
 }
 
 /**
- * Sends a GET request to a replica, and verifies its certificate as kube-apiserver does. Throws an error of Node.js.
+ * Sends a GET request to a replica, and verifies its certificate for the name and the CA that kube-apiserver uses.
+ * Throws an error of Node.js.
  */
 export async function getFrom({ address, port }: Endpoint, wanted: EndpointRequest): Promise<EndpointResponse> {
   const { path, host, ca, token } = wanted;

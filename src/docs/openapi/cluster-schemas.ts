@@ -146,7 +146,7 @@ export function merged(schema: ClusterSchema): ClusterSchema {
   return { ...rest, properties, additionalProperties: false };
 }
 
-/** Translates schemas, or anything that contains them, from OpenAPI 3.0 to Swagger 2.0. */
+/** Translates schemas, or values that contain schemas, from OpenAPI 3.0 to Swagger 2.0. */
 export const asSwagger2 = (value: unknown): unknown =>
   mapObjects(value, (object) => {
     const target = referenced(object);

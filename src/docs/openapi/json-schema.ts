@@ -79,7 +79,7 @@ function simplified(value: unknown, defs: Readonly<Record<string, unknown>>): un
 }
 
 export function parameterOf(parameter: ParameterDescription): ParameterDescription<JSONSchema> {
-  // The parameter carries the description.
+  // The description belongs to the parameter, not to its schema.
   const { description: _, ...schema } = jsonSchemaOf(parameter.schema);
   return { ...parameter, schema };
 }

@@ -101,7 +101,7 @@ function subjectOf(segments: readonly string[]): string {
       const isName = /^[:*]/.test(segment);
       const isNamed = next !== undefined && /^[:*]/.test(next) && next !== ':resources';
       const before = segments[at - 1];
-      // The name of an object adds nothing to its resource.
+      // The name of an object is omitted, because the singular of its resource already denotes the object.
       if (isName && segment !== ':resources' && before?.endsWith('s') === true) return '';
       return camel(isNamed ? single(segment) : segment);
     })

@@ -1,6 +1,6 @@
 /**
- * Patterns of the pod names of a workload, which find pods whose owner is no longer known. A generated name is cut to
- * 58 characters before five random ones are appended (k8s.io/apiserver pkg/storage/names). The name of a ReplicaSet
+ * Patterns of the pod names of a workload. They find pods whose owner is no longer known. A generated name is cut to 58
+ * characters before five random characters are appended (k8s.io/apiserver pkg/storage/names). The name of a ReplicaSet
  * ends with a hash of up to ten characters (k8s.io/kubernetes pkg/controller ComputeHash), and the name of a CronJob's
  * Job ends with the scheduled minute.
  */

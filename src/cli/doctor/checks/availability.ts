@@ -1,4 +1,4 @@
-/** Whether kube-apiserver serves the aggregated API, according to its own probe and to a request. */
+/** Checks whether kube-apiserver serves the aggregated API, according to its own probe and to a request. */
 import { apiServices } from '../../../config/names.ts';
 import { failed, notChecked, ok, Stop, warning, type Check, type Finding } from '../check.ts';
 import { clockSkew, describeSkew } from '../clock.ts';

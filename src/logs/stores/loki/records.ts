@@ -116,8 +116,8 @@ async function fetchFirst(query: Query, range: TimeRange, size: number): Promise
 }
 
 /**
- * Fetches all records of a nanosecond, or as many as one response can contain. The `known` records were already
- * fetched.
+ * Fetches all records of a nanosecond, up to the maximum records and bytes of a response. The `known` records were
+ * already fetched.
  */
 async function fetchTime(
   query: Query,

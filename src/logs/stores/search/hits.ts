@@ -21,7 +21,7 @@ export interface HitOptions {
   readonly order: TimeOrder;
   /** Fields of each document that are read. */
   readonly source: readonly string[];
-  /** Number of skipped documents; 0 by default. */
+  /** Number of documents to skip; 0 by default. */
   readonly skip?: number;
   /** Maximum number of documents; unlimited by default. */
   readonly max?: number;
