@@ -137,7 +137,7 @@ const selections: readonly (readonly [name: string, Partial<Selection>])[] = [
   ['the end of a word', log('nection ')],
   ['a whole word', log(' ok ')],
   ['whole words', log(' connection refused ')],
-  ['letters of a word after a sign that does not precede them', log('=onnectio')],
+  ['the middle of a word after a character that does not precede it', log('=onnectio')],
   ['a word that does not occur', log('xylophone')],
   ['two keywords', { ...wide, ...log('panic', 'reconcile') }],
   ['adjacent words', log('connection refused to')],
@@ -281,7 +281,7 @@ export function storeSuite(name: string, { count, findsSigns, digits = 9, begin,
       }
     });
 
-    test('the log store rejects a histogram with more buckets than a response may have', async () => {
+    test('the log store rejects a histogram with more than the maximum number of buckets', async () => {
       const result = stand.store.histogram(all, { count: 1, unit: 's' }, signal);
       await expect(result).rejects.toMatchObject({ code: 400 });
     });
@@ -367,7 +367,7 @@ export function storeSuite(name: string, { count, findsSigns, digits = 9, begin,
       expect(sorted(found)).toEqual(sorted(expected));
     });
 
-    test('the log store completes an export that follows an abandoned export', async () => {
+    test('the log store completes an export after other exports were abandoned', async () => {
       for (let left = 0; left < 3; left += 1)
         for await (const piece of stand.store.export(all, 'asc', signal)) if (piece.length > 0) break;
       const selection = selected({ namespaces: new Map([['special', 0]]) });

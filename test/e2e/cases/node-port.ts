@@ -29,7 +29,7 @@ export const nodePort: Case = {
         await helmInstall(cluster, 'service.type=NodePort');
         ports = await nodePorts(cluster);
       }),
-      step('the change of the Service keeps the password of admin, the CA and the caBundle', async () => {
+      step('the password of admin, the CA and the caBundle stay the same after the change of the Service', async () => {
         deepStrictEqual(await keeps(cluster), before.kept);
       }),
       step('existing sessions stay valid after the change of the Service', async () => {
