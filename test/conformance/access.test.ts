@@ -210,7 +210,7 @@ describe.each(listeners)('at the %s listener', (listener) => {
     expect(await statusOf(listener, ['get', '/healthz'], 'no token', { query: '?timeout=bad' })).toBe(200);
   });
 
-  test('an unsupported method gets 405 only if the caller has access to the most restricted route of the path', async () => {
+  test('a request with an unsupported method gets 405 only if the caller has access to the most restricted route of the path', async () => {
     const unexpected: string[] = [];
     for (const [path, routes] of Map.groupBy(routesOf(listener), (route) => route.path)) {
       const access = strictest(routes.map((route) => route.access));

@@ -23,10 +23,10 @@ const eventOf = (resourceVersion: string | undefined): Promise<string> =>
 
 test.each([
   ['an alias without an anchor', 'secret: *hunter2', 'line 1, column 9: is not valid YAML'],
-  ['a broken quote', 'a: 1\nsecret: "\\hunter2', 'line 2, column'],
+  ['an invalid quoted string', 'a: 1\nsecret: "\\hunter2', 'line 2, column'],
   ['text after a value', "secret: 'x'hunter2", 'line 1, column 12: is not valid YAML'],
-  ['a wrong choice', 'kind: hunter2', 'kind: must be '],
-  ['a wrong duration', 'authentication: {accessTokenMaxAge: hunter2}', 'accessTokenMaxAge: must be a duration'],
+  ['an unknown kind', 'kind: hunter2', 'kind: must be '],
+  ['an invalid duration', 'authentication: {accessTokenMaxAge: hunter2}', 'accessTokenMaxAge: must be a duration'],
 ])(
   'the error for a configuration with %s gives the position and does not quote the value',
   async (_, text, position) => {

@@ -13,7 +13,7 @@ interface Reader {
 /** Maximum watches of one user. */
 const max = 1_000;
 
-test('a server that stops ends a thousand watches one after another, each with a last chunk or a close frame', async () => {
+test('during a shutdown, the server ends a thousand watches one after another, each with a last chunk or a close frame', async () => {
   const lab = await startLab();
   const token = String((await lab.token(login)).json()['access_token']);
   const path = '/kapis/resources.platform.io/v1alpha3/nodes?watch=true';

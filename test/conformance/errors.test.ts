@@ -106,7 +106,7 @@ describe('a 401 error', () => {
     ['Bearer secret token', malformed, because(malformed)],
     ['Bearer "secret"', malformed, because(malformed)],
   ])(
-    'the 401 error for %j names what is malformed and never quotes the header',
+    'the 401 error for the Authorization header %j names the problem and does not quote the header',
     async (authorization, problem, challenge) => {
       for (const path of [nodes, '/api/v1/nodes']) {
         const response = await lab.gateway(path, { headers: { authorization } });

@@ -276,7 +276,7 @@ describe('an upgraded connection', () => {
   test.each<[string, (socket: Socket) => void]>([
     ['disconnects', (socket) => void socket.destroy()],
     ['resets the connection', (socket) => void socket.resetAndDestroy()],
-    ['closes its side', (socket) => void socket.end()],
+    ['half-closes the connection', (socket) => void socket.end()],
   ])('an upgrade request is aborted at kube-apiserver when the client %s before the response', async (_, leave) => {
     kube.grant = (_req, socket) => void socket.resume().once('end', () => socket.end());
     const { socket, closed } = talk(spdy());

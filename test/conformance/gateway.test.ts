@@ -73,7 +73,7 @@ const statuses = (received: string): number[] =>
   [...received.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, code]) => Number(code));
 
 describe('a request forwarded to kube-apiserver', () => {
-  test("a request forwarded to kube-apiserver impersonates the caller, authenticated by the server's own credential", async () => {
+  test("a request forwarded to kube-apiserver impersonates the caller and has the server's own credential", async () => {
     expect((await send(pods)).status).toBe(200);
     const { headers } = onlyRequest();
     expect(headers.get('authorization')).toEqual([ownToken]);
@@ -242,7 +242,7 @@ describe('an impersonation request', () => {
     },
   );
 
-  test('an impersonation request for a ServiceAccount is allowed by the right to impersonate in its namespace', async () => {
+  test('the right to impersonate a ServiceAccount in its namespace allows an impersonation request for the user of the ServiceAccount', async () => {
     const robot = { 'impersonate-user': `system:serviceaccount:ci:${name}` };
     expect((await send(pods, { headers: { ...robot, 'impersonate-group': 'dev' } })).status).toBe(403);
     allowed.add(`serviceaccounts/ci/${name}-2`);
@@ -530,7 +530,7 @@ describe('a connection to kube-apiserver', () => {
   // The responses of these tests leave connections in an unusable state.
   afterEach(() => kube.cut());
 
-  test('a connection to kube-apiserver that was closed while idle is replaced, and reads are sent again', async () => {
+  test('a connection to kube-apiserver that was closed while idle is replaced, and the read on it is sent again', async () => {
     onceEach();
     for (const method of ['GET', 'GET', 'HEAD', 'OPTIONS']) expect((await send(pods, { method })).status).toBe(200);
     expect(kube.taken().map(({ method }) => method)).toEqual([
@@ -758,11 +758,11 @@ describe('a request body', () => {
   });
 
   test.each<[string, (stream: ClientHttp2Stream) => void]>([
-    ['with the data', (stream) => stream.end('a body')],
+    ['in the frame with the data', (stream) => stream.end('a body')],
     ['right after the data', (stream) => stream.write('a body', () => stream.end())],
     ['2 ms after the data', (stream) => stream.write('a body', () => setTimeout(() => stream.end(), 2))],
   ])(
-    'a request body over HTTP/2 that ends %s is forwarded completely for 80 concurrent requests',
+    'a request body over HTTP/2 whose stream ends %s is forwarded completely for 80 concurrent requests',
     async (_, sendBody) => {
       kube.serve = (req, res) => void req.resume().once('end', () => res.end('done'));
       const session = http2.connect(`https://127.0.0.1:${lab.ports.https}`, { rejectUnauthorized: false });
@@ -842,21 +842,24 @@ describe('a request body', () => {
 describe('a smuggled request', () => {
   const inner = 'GET /api/v1/secrets HTTP/1.1\r\nHost: a\r\n\r\n';
   test.each([
-    ['a length and chunks', `Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n${inner}`],
-    ['chunks and a length', `Transfer-Encoding: chunked\r\nContent-Length: 4\r\n\r\n0\r\n\r\n${inner}`],
+    ['Content-Length before chunks', `Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n${inner}`],
+    ['chunks before Content-Length', `Transfer-Encoding: chunked\r\nContent-Length: 4\r\n\r\n0\r\n\r\n${inner}`],
     ['two lengths', `Content-Length: 0\r\nContent-Length: ${inner.length}\r\n\r\n${inner}`],
     ['a list of lengths', `Content-Length: 0, ${inner.length}\r\n\r\n${inner}`],
     ['a length with a sign', `Content-Length: +${inner.length}\r\n\r\n${inner}`],
     ['a hexadecimal length', `Content-Length: 0x0\r\n\r\n${inner}`],
     ['a negative length', `Content-Length: -1\r\n\r\n${inner}`],
     ['an unknown coding', `Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n${inner}`],
-    ['a coding before the chunks', `Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n${inner}`],
+    ['a coding before chunked', `Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n${inner}`],
     [
-      'a coding before the chunks in its own header',
+      'a coding before chunked in a separate header',
       `Transfer-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n${inner}`,
     ],
-    ['chunks that are not last', `Transfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n${inner}`],
-    ['chunks twice', `Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\n0\r\n\r\n${inner}`],
+    ['chunked that is not the last coding', `Transfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n${inner}`],
+    [
+      'two Transfer-Encoding headers',
+      `Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\n0\r\n\r\n${inner}`,
+    ],
     ['a space before the colon', `Transfer-Encoding : chunked\r\n\r\n0\r\n\r\n${inner}`],
     ['a folded header', `X: y\r\n Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n${inner}`],
     ['a bare line feed', `X: y\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n${inner}`],
@@ -865,7 +868,7 @@ describe('a smuggled request', () => {
     ['a chunk size with a sign', `Transfer-Encoding: chunked\r\n\r\n-1\r\n\r\n${inner}`],
     ['a chunk size that overflows', `Transfer-Encoding: chunked\r\n\r\n10000000000000000\r\n\r\n${inner}`],
     ['a chunk that ends with a bare line feed', `Transfer-Encoding: chunked\r\n\r\n0\n\n${inner}`],
-    ['two Hosts', `Host: b\r\nContent-Length: 0\r\n\r\n${inner}`],
+    ['two Host headers', `Host: b\r\nContent-Length: 0\r\n\r\n${inner}`],
   ])('a smuggled request hidden by %s is rejected', async (_, lines) => {
     const received = await exchange(head(lines));
     for (const status of statuses(received)) expect([400, 401, 501]).toContain(status);

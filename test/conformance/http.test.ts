@@ -31,7 +31,7 @@ test.each(['get', 'post', 'Put', 'constructor', 'toString', '__proto__', 'FOO'])
   },
 );
 
-test('an unsupported method gets 405 for callers who are allowed to read the path and 403 for others', async () => {
+test('a request with an unsupported method gets 405 if the caller is allowed to read the path, and 403 otherwise', async () => {
   lab.cluster.respond('/apis/authorization.k8s.io/v1/subjectaccessreviews', ({ spec }) => {
     const { verb, path } = (spec as { nonResourceAttributes?: Record<string, string> }).nonResourceAttributes ?? {};
     return { status: { allowed: verb === 'get' && path === '/readyz' } };

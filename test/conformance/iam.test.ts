@@ -266,7 +266,7 @@ describe('a password', () => {
     expectSuccess(await guess(password));
   });
 
-  test('a password from the configuration object cannot be changed over the API, nor its user unlocked: the request gets 403', async () => {
+  test('a request to change a password from the configuration object, or to unlock its user, gets 403', async () => {
     const body = { password: next, currentPassword: login.password };
     expectStatus(await call('alice', 'PUT', 'users/~/password', body), 403, 'Forbidden');
     expectStatus(await call('alice', 'POST', 'users/alice/unlock'), 403, 'Forbidden');

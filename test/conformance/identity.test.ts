@@ -88,7 +88,7 @@ describe.each(Object.keys(ways))('the front proxy over %s', (version) => {
     ['group', { 'x-remote-user': 'alice', 'x-remote-group': ['a', '\xff'] }],
     ['extra', { 'x-remote-user': 'alice', 'x-remote-extra-a': '\xff' }],
     ['key of an extra', { 'x-remote-user': 'alice', 'x-remote-extra-%ff': 'a' }],
-  ])('invalid UTF-8 in a front proxy header gets 400: %s', async (_, headers) => {
+  ])('a request with invalid UTF-8 in a front proxy header gets 400: %s', async (_, headers) => {
     const response = await send(headers);
     expect(response.status).toBe(400);
     expect(response.text).toContain('is not valid UTF-8');

@@ -17,7 +17,7 @@ const valueAt = (message: Buffer, at: number): number => {
 };
 
 // evidence: ldap-login-request-count
-test('a failed LDAP login sends the same LDAP requests whether zero, one or several entries match', async () => {
+test('the server sends the same LDAP requests for a failed login whether zero, one or several entries match', async () => {
   const requests: { operation: number; message: string }[] = [];
   const server = net.createServer((socket) =>
     socket.on('data', (message) => {

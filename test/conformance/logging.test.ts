@@ -171,7 +171,7 @@ describe('a log query', () => {
     expect(await query(`start_time=${begin}&size=0`)).toEqual({ total: 10, records: [] });
   });
 
-  test('a log query without start_time reports a missing pod, and that it covers only the last hour of older pods', async () => {
+  test('a log query reports a pod that does not exist, and without start_time reports that it omits records older than an hour', async () => {
     expect((await query('pods=db-0')).partial).toBeUndefined();
     expect((await query(`pods=db-0&end_time=${begin + 3_602}`)).partial?.reason).toMatch(/60 minutes .*start_time/);
     expect((await query(`pods=db-0,gone&start_time=${begin}`)).partial?.reason).toMatch(/pod gone does not exist/);
@@ -259,7 +259,7 @@ describe('access to logs', () => {
     expect(podLogs.seen).toEqual([]);
   });
 
-  test('access to logs excludes records older than their namespace unless the caller is allowed to see all namespaces', async () => {
+  test('access to logs excludes records older than their namespace, unless the caller is allowed to read logs in all namespaces', async () => {
     putNamespace(lab.cluster, 'again', begin + 100);
     bind(lab.cluster, 'again', 'dora');
     rights.set('dora', new Set(['again']));
@@ -287,7 +287,7 @@ describe('access to logs', () => {
     lab.cluster.delete('/api/v1/pods', 'last');
   });
 
-  test('access to logs is rejected for more than 200 named namespaces in which the caller has no RoleBinding', async () => {
+  test('a log query that names more than 200 namespaces in which the caller has no RoleBinding is rejected', async () => {
     const names = Array.from({ length: 201 }, (_, index) => `random-${index}`);
     expect((await get(`namespaces=${names.slice(1).join(',')}`, as('bob'))).status).toBe(200);
     const refused = await get(`namespaces=${names.join(',')}`, as('bob'));
@@ -332,7 +332,7 @@ describe('an invalid log query', () => {
     ['in pages', 'limit', '?limit=500', 'application/json'],
     ['as a table', 'Accept', '', 'application/json;as=Table;v=v1;g=meta.k8s.io,application/json'],
   ])(
-    'an invalid log query for objects %s, as kubectl sends it, gets an error with a working command',
+    'a log query %s, as kubectl get sends it, gets an error with a working command',
     async (_, field, pages, accept) => {
       const response = await lab.aggregated(`${aggregated}${pages}`, { headers: { accept } });
       expectFailure(response, 400, 'BadRequest');
@@ -408,7 +408,7 @@ const openAggregated = (parameters: string, user = 'alice'): Promise<Message> =>
   lab.open('aggregated', `${aggregated}?${parameters}`, { headers: { 'x-remote-user': user } });
 
 describe('a log stream through the aggregator', () => {
-  test('a log tail through the aggregator ends before the time limit, and its last message names the path without this limit', async () => {
+  test('a log tail through the aggregator ends before kube-apiserver would abort it, and its last message names a path without this limit', async () => {
     const response = await openAggregated('follow=true&pods=db-0&timeout=1s');
     await write('shop/db-0/main', 'before the end');
     const lines = (await consumers.text(response)).split('\n').filter((one) => one !== '');
@@ -419,14 +419,14 @@ describe('a log stream through the aggregator', () => {
     while (lab.cluster.podLogs.open > 0) await sleep(5);
   });
 
-  test('a log tail through the aggregator ends before the time limit even if the caller can read no logs', async () => {
+  test('a log tail through the aggregator ends before kube-apiserver would abort it, even if the caller can read no logs', async () => {
     lab.cluster.podLogs.seen.length = 0;
     const response = await openAggregated('follow=true&timeout=1s', 'nobody');
     expect(JSON.parse(await consumers.text(response))).toMatchObject({ kind: 'Status', code: 504 });
     expect(lab.cluster.podLogs.seen).toEqual([]);
   });
 
-  test('a log export through the aggregator ends with whole lines before the time limit, and its last line reports the truncation', async () => {
+  test('a log export through the aggregator ends with a whole line before kube-apiserver would abort it, and reports the truncation', async () => {
     putLarge();
     const parameters = `operation=export&pods=large&start_time=${begin}`;
     const response = await openAggregated(`${parameters}&timeout=2s`);
@@ -440,7 +440,7 @@ describe('a log stream through the aggregator', () => {
     removeLarge();
   }, 30_000);
 
-  test('a log export through the aggregator gets 504 if it has not started before the time limit', async () => {
+  test('a log export through the aggregator gets 504 if it sends no data before kube-apiserver would abort it', async () => {
     lab.cluster.podLogs.put('bank/till/main').hangs = true;
     const response = await openAggregated(`operation=export&pods=till&start_time=${begin}&timeout=200ms`);
     expect([response.status, JSON.parse(await consumers.text(response))]).toEqual([
@@ -523,7 +523,7 @@ const leave = async (response: Message): Promise<void> => {
 };
 
 describe('a log tail', () => {
-  test('a log tail sends new lines as JSON and ends at kube-apiserver when the client disconnects', async () => {
+  test('a log tail sends new lines as JSON, and is aborted at kube-apiserver when the client disconnects', async () => {
     const { response, next } = await follow('pods=db-0', as('bob'));
     await write('shop/db-0/main', 'new');
     expect(JSON.parse(await next())).toEqual({
@@ -589,7 +589,7 @@ describe('a log tail', () => {
     expect((await get('operation=export&pods=db-0', as('bob'))).status).toBe(200);
   });
 
-  test('all ServiceAccounts of a namespace count as one user in the limit of log tails', async () => {
+  test('all ServiceAccounts of a namespace count as one user for the limit on concurrent log tails', async () => {
     const open: Message[] = [];
     for (let count = 0; count < 16; count += 1)
       open.push((await follow('pods=db-0&namespaces=shop', bot('shop', count % 4))).response);

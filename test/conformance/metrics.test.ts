@@ -63,12 +63,12 @@ test('a login is counted by outcome, and the issued token by grant', async () =>
   expect(await growth(names, () => lab.token(login))).toEqual([1, 1, 1]);
 });
 
-test('a wrong password is counted as a refused login and a refused token request', async () => {
+test('a login with a wrong password is counted as a refused login and a refused token request', async () => {
   const names = [`logins_total{outcome="WrongPassword",${grant},${platform}}`, refusal('invalid_grant'), issued];
   expect(await growth(names, () => lab.token({ ...login, password: 'wrong horse' }))).toEqual([1, 1, 0]);
 });
 
-test('a login with an unknown name is counted once, as an unknown user', async () => {
+test('a login with an unknown username is counted once, as an unknown user', async () => {
   expect(await loginGrowth(() => lab.token({ ...login, username: 'nobody' }))).toEqual({
     [`{outcome="UnknownUser",${grant},${platform}}`]: 1,
   });

@@ -110,7 +110,7 @@ test('the server stops recording a profile when the client disconnects', async (
   expect(after.status).toBe(200);
 });
 
-test('a server that stops while it records a profile responds to the request for the profile with 503', async () => {
+test('the request for a profile gets 503 if the server stops during the recording', async () => {
   const response = send(`${cpu}?seconds=60`);
   while ((await send(`${heap}?seconds=1`)).status !== 429) continue;
   await lab.stop();

@@ -221,8 +221,8 @@ describe('the trace context of a caller', () => {
 const lost = async (): Promise<number> =>
   Number(/^platform_apiserver_trace_spans_dropped_total (\d+)/m.exec((await send('/metrics')).text)?.[1]);
 
-describe('a receiver of traces', () => {
-  test('a receiver of traces gets protobuf at /v1/traces with the configured bearer token', async () => {
+describe('the export of spans', () => {
+  test('the export of spans sends protobuf to /v1/traces with the configured bearer token', async () => {
     lab.cluster.put('/api/v1/namespaces/platform-system/secrets', {
       metadata: { name: 'traces' },
       data: { token: Buffer.from('of-the-receiver').toString('base64') },
@@ -235,7 +235,7 @@ describe('a receiver of traces', () => {
     });
   });
 
-  test('requests succeed while a receiver of traces rejects their spans, and the lost spans are counted and logged once', async () => {
+  test('requests succeed while the export of spans fails; the server counts the lost spans and logs the failure once', async () => {
     receiver.serve = (res) => void res.writeHead(400).end();
     await configureAll();
     const before = await lost();

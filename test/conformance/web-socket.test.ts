@@ -138,7 +138,7 @@ describe('a rejected WebSocket handshake', () => {
     },
   );
 
-  test('a rejected WebSocket handshake without the right gets the HTTP response 403, and its connection is closed', async () => {
+  test('a rejected WebSocket handshake without the right to watch gets the HTTP response 403, and its connection is closed', async () => {
     const target = { host: '127.0.0.1', port: lab.ports.aggregated, path: `${apis}?watch=true`, agent: false } as const;
     const headers = { ...handshake, 'x-remote-user': 'bob' };
     const request = https.request({ ...target, ...lab.frontProxy, rejectUnauthorized: false, headers });
@@ -189,7 +189,7 @@ describe('the WebSocket handshake', () => {
     },
   );
 
-  test('the WebSocket handshake may be followed immediately by a message of the client', async () => {
+  test('a message that the client sends right after the WebSocket handshake is accepted', async () => {
     const [socket, first] = await raw();
     socket.unshift(first);
     const all = buffer(socket);
@@ -222,7 +222,11 @@ describe('a WebSocket client', () => {
 
   test.each<[string, number, Buffer]>([
     ['sends messages of all lengths', 1000, Buffer.concat([message(0), message(125), message(60_000), close])],
-    ['sends a close frame with its own code', 4000, clientFrame(0x88, Buffer.from([0x0f, 0xa0, 0x62, 0x79, 0x65]))],
+    [
+      'sends a close frame with an application-defined code',
+      4000,
+      clientFrame(0x88, Buffer.from([0x0f, 0xa0, 0x62, 0x79, 0x65])),
+    ],
     ['sends a close frame with half a code', 1002, clientFrame(0x88, Buffer.from([3]))],
     ['sends a close frame with an invalid code', 1002, clientFrame(0x88, Buffer.from([0, 1]))],
     ['sends a message that is too long', 1009, Buffer.concat([message(70_000), close])],

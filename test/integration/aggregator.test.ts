@@ -42,7 +42,7 @@ const direct = async (path: string, accept = 'application/json', replica: 0 | 1 
 
 const parameters = (kind: string): string => `application/json;as=${kind};v=v1;g=meta.k8s.io`;
 
-describe('responses through the aggregator and directly', () => {
+describe('responses through the aggregator and directly from the server', () => {
   /** A resourceVersion that both replicas have seen; they do not know changes before their start. */
   let version = '';
   beforeAll(async () => {
@@ -57,11 +57,11 @@ describe('responses through the aggregator and directly', () => {
     ['an object that does not exist', `${collection}/nobody`, 'application/json'],
     ['an unknown path', `${apisPath}/nothing`, 'application/json'],
     ['an invalid selector', `${collection}?fieldSelector=nothing`, 'application/json'],
-    ['an Accept header that cannot be satisfied', collection, 'application/x-nothing'],
+    ['an Accept header with an unsupported media type', collection, 'application/x-nothing'],
     ['the API group', `/apis/${group}`, 'application/json'],
     ['the list of API resources', apisPath, 'application/json'],
   ])(
-    'responses through the aggregator and directly have the same status, type and bytes for %s',
+    'responses through the aggregator and directly from the server have the same status, type and bytes for %s',
     async (_, path, accept) => {
       const [one, other] = await Promise.all([through(path, accept), direct(path, accept)]);
       expect(one.text).toBe(other.text);
@@ -71,7 +71,7 @@ describe('responses through the aggregator and directly', () => {
   );
 
   test.each(['application/json', parameters('PartialObjectMetadataList')])(
-    'a list at one resourceVersion is equal through the aggregator and directly, as %s',
+    'a list at one resourceVersion is equal through the aggregator and directly from the server, as %s',
     async (accept) => {
       const exact = `${collection}?resourceVersion=${version}&resourceVersionMatch=Exact`;
       const one = await through(exact, accept);
@@ -81,7 +81,7 @@ describe('responses through the aggregator and directly', () => {
     },
   );
 
-  test('a Table requested with the Accept header of client-go is equal through the aggregator and directly, except for AGE', async () => {
+  test('a Table for the Accept header of client-go is equal through the aggregator and directly from the server, except for AGE', async () => {
     const accept = `${parameters('Table')},application/json`;
     const [one, other] = await Promise.all(
       [through, direct].map(async (way) => {
@@ -98,7 +98,7 @@ describe('responses through the aggregator and directly', () => {
     expect(one).toMatchObject({ kind: 'Table', rows: (await servedNodes()).map(() => ({ cells: expect.anything() })) });
   });
 
-  test('a list succeeds through the aggregator and directly at a resourceVersion that no node has', async () => {
+  test('a list at a resourceVersion that no node has succeeds through the aggregator and directly from the server', async () => {
     const name = `newer-${randomUUID()}`;
     const path = '/api/v1/namespaces/default/configmaps';
     const { resourceVersion = '' } = (await create(path, { metadata: { name } })).metadata;

@@ -172,7 +172,7 @@ async function settled(batch: string): Promise<() => Promise<void>> {
 // evidence: authorization-equals-kubernetes
 describe(`authorization equals kube-apiserver's (SEED=${seed} CASES=${cases})`, () => {
   test.each(batches)(
-    'authorization of the generated callers %s equals that of kube-apiserver',
+    'the server and kube-apiserver authorize the generated callers %s equally',
     async (batch) => {
       const index = batches.indexOf(batch);
       const usernames = usersOf(batch);

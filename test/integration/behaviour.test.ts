@@ -93,7 +93,7 @@ test('metrics count requests by verb, resource and code, and describe the cache 
 describe('a request', () => {
   const id = randomUUID();
 
-  test('a request keeps a valid Audit-Id of the client', async () => {
+  test('a response has the Audit-Id of the request, or a new one if the Audit-Id is invalid', async () => {
     const given = await call(`${gateway()}/kapis/version`, { headers: { 'audit-id': id } });
     expect(given.headers['audit-id']).toBe(id);
     for (const bad of ['short', 'x'.repeat(100), 'white space 1234', '<script>alert</script>']) {
@@ -165,7 +165,7 @@ describe('the limit of concurrent logins', () => {
   });
   afterAll(() => restore());
 
-  test('the limit of concurrent logins rejects the third incomplete login with 429, while complete logins and reads are served', async () => {
+  test('the limit of concurrent logins rejects the third incomplete login with 429, and does not affect complete logins and reads', async () => {
     const token = await adminToken();
     const half = [0, 1, 2].map(() => {
       const socket = connect(gateway());
@@ -237,7 +237,7 @@ describe.each(faces.slice(1))('TLS on %s', (_, base) => {
   });
 });
 
-test('the published CA is in the caBundle of the APIService, and the server restores a caBundle that was deleted', async () => {
+test('the caBundle of the APIService contains the published CA, and the server restores a deleted caBundle', async () => {
   const path = '/apis/apiregistration.k8s.io/v1/apiservices/v1alpha3.resources.platform.io';
   type Service = KubeObject & { spec: { caBundle?: string } };
   const bundle = async (): Promise<string> =>
@@ -310,7 +310,7 @@ beforeAll(async () => {
 afterAll(() => given.stop());
 
 describe('a shutdown', () => {
-  test('a shutdown by SIGTERM makes the server unready, completes requests and watches, and ends with exit code 0', async () => {
+  test('during a shutdown by SIGTERM, the server becomes unready, completes requests and watches, and exits with code 0', async () => {
     const extra = await startExtra();
     await extra.ready();
     const token = await adminToken();

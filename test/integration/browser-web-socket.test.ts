@@ -99,11 +99,11 @@ const received = async (page: Page, text: string): Promise<void> => {
 
 const encoded = (line: string): string => Buffer.from(line).toString('base64');
 
-describe('a page of another site with the token in a subprotocol', () => {
+describe('a cross-site page with the token in a subprotocol', () => {
   test.each([
     ['the cached nodes', nodesPath],
     ['the nodes of kube-apiserver', '/api/v1/nodes'],
-  ])('a page of another site with the token in a subprotocol can watch %s', async (_, path) => {
+  ])('a cross-site page with the token in a subprotocol can watch %s', async (_, path) => {
     const page = await pageOfSite();
     const name = `browser-${randomUUID()}`;
     const query = `watch=true&timeoutSeconds=60&fieldSelector=metadata.name%3D${name}`;
@@ -118,7 +118,7 @@ describe('a page of another site with the token in a subprotocol', () => {
     for (const message of messages) expect(message).toContain(`"name":"${name}"`);
   });
 
-  test('a page of another site with the token in a subprotocol can follow a pod log until the session is revoked', async () => {
+  test('a cross-site page with the token in a subprotocol can follow a pod log until the session is revoked', async () => {
     const page = await pageOfSite();
     const token = await newToken();
     node.write(namespace, 'web', { time: new Date(), log: 'the first line' });
@@ -134,7 +134,7 @@ describe('a page of another site with the token in a subprotocol', () => {
     expect((await closed(page)).protocol).toBe('base64.binary.k8s.io');
   });
 
-  test('a page of another site gets no connection with an invalid token', async () => {
+  test('a cross-site page cannot open a WebSocket with an invalid token', async () => {
     const page = await pageOfSite();
     await connect(page, log, ['base64.binary.k8s.io', tokenProtocol('wrong')]);
     expect(await closed(page)).toEqual({ state: 'closed', protocol: '', code: 1006, messages: [] });
@@ -143,7 +143,7 @@ describe('a page of another site with the token in a subprotocol', () => {
 
 // evidence: browser-web-socket-hijacking
 test.each(['/api/v1/nodes?watch=true', `${nodesPath}?watch=true`, log])(
-  'a page of another site gets no connection to %s with the cookies of a login',
+  'a cross-site page cannot open a WebSocket to %s with the cookies of a login',
   async (path) => {
     const page = await pageOfSite('admin');
     await connect(page, path, []);

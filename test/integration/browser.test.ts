@@ -139,9 +139,9 @@ describe('a login', () => {
   });
 
   test.each([
-    ['consent', {}],
-    ['the login itself', trusted],
-  ])('a login for a client that redirects to another origin completes after %s', async (_, fields) => {
+    ['with consent', {}],
+    ['without consent', trusted],
+  ])('a login %s completes even if the redirect URI of the client redirects to another origin', async (_, fields) => {
     const elsewhere = 'https://elsewhere.example/';
     for (const callback of [consoleCallback, trustedCallback]) sites.pages.set(callback, { location: elsewhere });
     const page = await open();
@@ -152,7 +152,7 @@ describe('a login', () => {
     expect(sites.visits.map(({ origin }) => origin)).toContain('https://elsewhere.example');
   });
 
-  test('a login can be completed by keyboard alone', async () => {
+  test('a login can be completed with the keyboard alone', async () => {
     const page = await open();
     await page.goto(authorize());
     const { keyboard } = page;
@@ -167,7 +167,7 @@ describe('a login', () => {
     expect(await responseAt(page, consoleCallback)).toEqual(given);
   });
 
-  test('a login succeeds after a wrong password, whose error is shown at the focused field', async () => {
+  test('a login succeeds after a wrong password, for which the focused field shows an error', async () => {
     const page = await open();
     await page.goto(authorize());
     await logIn(page, surfer, 'wrong');
@@ -184,7 +184,7 @@ describe('a login', () => {
     await atConsent(page);
   });
 
-  test('a failed login can be repeated by loading the login page again', async () => {
+  test('a user can log in after a failed login by loading the login page again', async () => {
     const page = await open();
     await page.goto(authorize());
     await logIn(page, surfer, 'wrong');
@@ -210,7 +210,7 @@ describe('a login', () => {
     expect(await responseAt(page, trustedCallback)).toEqual(given);
   });
 
-  test('a login of a user who must change the password includes the password change', async () => {
+  test('a login of a user who must change the password completes after the password change', async () => {
     undo.push(() => removeUser(newcomer));
     await createUserWithPassword(newcomer, { passwordChangeRequired: true });
     const next = 'newly chosen, 4410 times';
@@ -231,7 +231,7 @@ describe('a login', () => {
     expect(await responseAt(again, trustedCallback)).toEqual(given);
   });
 
-  test('a login can be started by an HTML form of the client, even if the user is logged in', async () => {
+  test('an HTML form of the client can start a login, even if the user is logged in', async () => {
     const page = await open();
     const { searchParams } = new URL(authorize(trusted));
     sites.pages.set('https://trusted.example/', form(`${issuer}/oauth/authorize`, Object.fromEntries(searchParams)));
@@ -251,7 +251,7 @@ const clientsOn = (page: Page): Promise<string[]> => page.locator('li strong').a
 describe('the account page', () => {
   const person = 'homebody';
 
-  test('the account page lists and revokes sessions, even without JavaScript', async () => {
+  test('users can list and revoke their sessions on the account page, even without JavaScript', async () => {
     undo.push(() => removeUser(person));
     await createUserWithPassword(person);
     const page = await open({ javaScriptEnabled: false });
@@ -271,7 +271,7 @@ describe('the account page', () => {
     await atLogin(elsewhere);
   });
 
-  test('the account page changes the password, and logs the user out in other browsers', async () => {
+  test('changing the password on the account page logs the user out in other browsers', async () => {
     const next = 'chosen at home, 5813 times';
     remember(next);
     const page = await open();
@@ -312,7 +312,7 @@ const form = (action: string, fields: Readonly<Record<string, string>>): string 
     .join('')}</form><script>document.forms[0].submit()</script>`;
 
 describe.each([
-  ['another site', evil, false],
+  ['a cross-site origin', evil, false],
   // SameSite cookies do not protect against this origin.
   ['another origin of the same site', sibling, true],
 ])('an attacker at %s', (_, origin, getsCookies) => {
@@ -377,7 +377,7 @@ describe.each([
 });
 
 // evidence: browser-login-cookie-planting
-test("another origin of the same site cannot plant its own login in a user's browser", async () => {
+test('another origin of the same site cannot log a user in as the attacker by setting a cookie', async () => {
   const own = await open();
   await own.goto(authorize(trusted));
   await logIn(own);
@@ -393,7 +393,7 @@ test("another origin of the same site cannot plant its own login in a user's bro
   expect(await cookies(other)).toEqual(['__Host-platform-form']);
 });
 
-test('cookies are unavailable to scripts and other sites', async () => {
+test('cookies are not readable by scripts, and not sent with cross-site form submissions', async () => {
   const page = await open();
   await page.goto(authorize());
   await logIn(page);

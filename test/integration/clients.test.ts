@@ -33,7 +33,7 @@ describe.each([
 ] as const)('%s', (_, run, min) => {
   let seen: Seen = new Map();
 
-  test('the client programs complete every case at kube-apiserver, at the gateway, through the aggregator and directly', async () => {
+  test('the client programs complete every case at kube-apiserver, at the gateway, through the aggregator and directly at the server', async () => {
     seen = await run();
     expect(seen.size).toBeGreaterThanOrEqual(min);
     for (const [name, results] of seen) {

@@ -181,7 +181,7 @@ describe('a wrong command line', () => {
     // The server's identity is allowed to read only one ConfigMap.
     ['a missing ConfigMap', 'nowhere', () => lab().kubeconfig, ['--config-map=nowhere', ...anyPort]],
     [
-      'a missing file',
+      'a missing configuration file',
       '--config: cannot read /nowhere/at/all',
       () => lab().serverKubeconfig,
       ['--config=/nowhere/at/all', ...anyPort],

@@ -499,7 +499,7 @@ describe('an administrator at /docs', () => {
     await failed;
   });
 
-  test('an administrator at /docs scrolls back in a watch while more events arrive', async () => {
+  test('an administrator at /docs can scroll back in a watch while more events arrive', async () => {
     const page = await loggedIn('admin', '#listNodes');
     await unfold(page, 1);
     await page.getByLabel('watch query').selectOption('true');
@@ -587,7 +587,7 @@ describe('a user without rights', () => {
     expect(await found(page)).toEqual([]);
   });
 
-  test('a visitor of /docs who is not logged in gets 401', async () => {
+  test('a request that a visitor sends at /docs without logging in gets 401', async () => {
     const page = await openDocs('#listNodes');
     expect(await page.getByLabel('Send the access token').isDisabled()).toBe(true);
     expect(await send(page)).toMatch(/^401/);

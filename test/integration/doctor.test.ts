@@ -70,7 +70,7 @@ afterAll(async () => {
 });
 
 describe('a working release', () => {
-  test('the doctor finds no failure, and names what it cannot check from outside a pod', async () => {
+  test('the doctor finds no failure, and names the checks that it cannot run from outside a pod', async () => {
     const diagnosis = await diagnose();
     expect(diagnosis.findings('failed')).toEqual([]);
     expect(diagnosis.code).toBe(0);
@@ -240,7 +240,7 @@ describe('the ServiceAccount of helm test', () => {
   });
 });
 
-test('the doctor without rights names the missing rights, and reports no failure', async () => {
+test('the doctor run by a caller without rights names the missing rights, and reports no failure', async () => {
   await createServiceAccount('powerless');
   const kubeconfig = await kubeconfigOf('powerless', await serviceAccountToken('powerless'));
   const { code, findings } = await diagnose(kubeconfig);
@@ -268,7 +268,7 @@ describe('a fault', () => {
   }
 
   const faults: Readonly<Record<string, Fault>> = {
-    'a Service that selects nothing': {
+    'a Service whose selector does not match the pods': {
       check: 'service',
       message: /^the selector of Service platform-system\/platform-apiserver does not match the pods/,
       command: /^helm .*get manifest platform-apiserver \| kubectl .*apply --server-side/,
@@ -280,7 +280,7 @@ describe('a fault', () => {
         ),
       blocked: ['endpoints', 'connection', 'aggregated API', 'readiness', 'cache'],
     },
-    'a Service without endpoints': {
+    'a Service without ready endpoints': {
       check: 'endpoints',
       message: /^Service platform-system\/platform-apiserver has no ready endpoint/,
       command: /^kubectl .*get endpointslices/,
@@ -368,7 +368,7 @@ describe('a fault', () => {
     },
   );
 
-  test('the doctor reports a caBundle that has not signed the certificate of the server', async () => {
+  test('the doctor reports a caBundle without the CA that has signed the certificate of the server', async () => {
     const { cert } = await newAuthority(Date.now());
     const caBundle = Buffer.from(cert).toString('base64');
     const path = `${apiServices}/${apiService}`;

@@ -259,7 +259,7 @@ test.each<[string, Record<string, string>]>([
   ['', { accept: tables }],
   ['&labelSelector=nobody%3Dhas', {}],
 ])(
-  'a watch with the parameters "%s" and headers %j sends the same events through the gateway without delay',
+  'a watch with the parameters "%s" and headers %j sends the same events at the gateway and kube-apiserver, without delay',
   async (query, headers) => {
     const name = 'watched';
     const { metadata } = await nodes();
@@ -520,9 +520,9 @@ describe.each([
     ['lists the API resources', ['api-resources', '--sort-by=name']],
     ['lists the API versions', ['api-versions']],
     ['reads an aggregated resource', ['get', 'nodes.resources.platform.io']],
-    ['is rejected', ['get', 'secrets', '-n', 'kube-system']],
+    ['reads Secrets without the right', ['get', 'secrets', '-n', 'kube-system']],
     ['finds no object', ['get', 'configmap', 'none']],
-    ['lists its rights', ['auth', 'can-i', '--list']],
+    ['lists the rights of the caller', ['auth', 'can-i', '--list']],
     ['checks a missing right', ['auth', 'can-i', 'delete', 'nodes']],
     ['sends a raw request', ['get', '--raw', '/api/v1/nodes/node-2']],
     ['applies manifests', ['apply', '-f', '@']],

@@ -109,11 +109,16 @@ describe('the generated types in TypeScript', () => {
   });
 
   test.each([
-    ['a property has another name', '"totalItems"', '"total"', /'totalItems' does not exist/],
-    ['a parameter has another name', '"name":"sortBy"', '"name":"sort"', /'sortBy' does not exist/],
-    ['a path has another name', '/v1alpha3/nodes/{name}"', '/v1alpha3/node/{name}"', /v1alpha3\/nodes\/\{name\}/],
-    ['an unknown parameter is described', '"name":"names"', '"name":"sort"', /Unused '@ts-expect-error'/],
-  ])('the generated types in TypeScript fail to compile when %s', async (_, from, to, problem) => {
+    ['the description renames a property', '"totalItems"', '"total"', /'totalItems' does not exist/],
+    ['the description renames a parameter', '"name":"sortBy"', '"name":"sort"', /'sortBy' does not exist/],
+    [
+      'the description renames a path',
+      '/v1alpha3/nodes/{name}"',
+      '/v1alpha3/node/{name}"',
+      /v1alpha3\/nodes\/\{name\}/,
+    ],
+    ['the description adds a parameter', '"name":"names"', '"name":"sort"', /Unused '@ts-expect-error'/],
+  ])('a program fails to compile with the generated TypeScript types when %s', async (_, from, to, problem) => {
     const { folder } = await generate('typescript', (text) => {
       expect(text).toContain(from);
       return text.replaceAll(from, to);

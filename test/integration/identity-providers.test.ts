@@ -249,7 +249,7 @@ describe('LDAP with the mapping auto', () => {
     expect((response.json as OAuthProblem).error_description).toContain("'system:'");
   });
 
-  test('LDAP with the mapping auto limits failed logins, whatever the case of the letters in the login name', async () => {
+  test('LDAP with the mapping auto limits failed logins per user, whatever the case of the letters in the login name', async () => {
     deleteLater('frank');
     const names = ['frank', 'FRANK', 'fRank', 'frAnk', 'fraNk'];
     for (const name of names) {
@@ -262,7 +262,7 @@ describe('LDAP with the mapping auto', () => {
     expect(response.headers['retry-after']).toMatch(/^\d+$/);
   });
 
-  test('LDAP with the mapping auto revokes sessions of a disabled user, and rejects logins with the message for a wrong password', async () => {
+  test('LDAP with the mapping auto revokes the sessions of a disabled user, and rejects logins with the message for a wrong password', async () => {
     deleteLater('ivan');
     const tokens = await login('ivan', undefined, right);
     await patch(userPath('ivan'), { spec: { state: 'Disabled' } });
@@ -271,7 +271,7 @@ describe('LDAP with the mapping auto', () => {
     expect((response.json as OAuthProblem).error_description).toBe('incorrect username or password');
   });
 
-  test('LDAP with the mapping auto revokes sessions when the link to the identity is removed', async () => {
+  test('LDAP with the mapping auto revokes the sessions of a user whose link to the LDAP identity is removed', async () => {
     deleteLater('ivan');
     const tokens = await login('ivan', undefined, right);
     expect(await statusOf(tokens)).toBe(200);
@@ -346,7 +346,7 @@ describe('LDAP with the mapping lookup', () => {
 });
 
 describe('an LDAP provider', () => {
-  test('an LDAP provider that is down causes an error other than a wrong password, and does not affect other providers', async () => {
+  test('logins of LDAP users get 503 while an LDAP provider is down, and logins of platform users still succeed', async () => {
     await used(provider());
     await slapd.stop();
     undo.push(() => slapd.start());
@@ -452,7 +452,7 @@ describe('an OpenID provider', () => {
   async function logIn(browser: Browser, subject = 'o-1'): Promise<Page> {
     return await back(browser, await openid.login(await pressButton(browser), subject));
   }
-  test('an OpenID provider logs users in and creates them, whichever replica receives the response of the provider', async () => {
+  test('a login at an OpenID provider creates the user, whichever replica receives the response of the provider', async () => {
     deleteLater('olivia');
     const browser = newBrowser();
     const url = await pressButton(browser);
@@ -534,14 +534,14 @@ describe('an OpenID provider', () => {
     await expectRefused(browser, await back(browser, changed), 400, 'not started in this browser');
   });
 
-  test('an OpenID provider must identify itself in the response (RFC 9207)', async () => {
+  test('a login response with the issuer of another OpenID provider is rejected (RFC 9207)', async () => {
     const browser = newBrowser();
     const query = await openid.login(await pressButton(browser), 'o-1');
     query.set('iss', 'https://attacker.example');
     await expectRefused(browser, await back(browser, query), 400, 'does not match');
   });
 
-  test('a login that the OpenID provider denies ends at an error page', async () => {
+  test('a login that the OpenID provider denies leads to an error page', async () => {
     const browser = newBrowser();
     const state = new URL(await pressButton(browser)).searchParams.get('state') ?? '';
     const query = new URLSearchParams({ error: 'access_denied', state, iss: openid.issuer });
@@ -550,7 +550,13 @@ describe('an OpenID provider', () => {
 
   test.each<[string, (nonce: string) => object, boolean?, string?, number?]>([
     // Validation fails before the access token would fail at the userinfo endpoint.
-    ['whose access token the userinfo endpoint rejects', (nonce) => ({ nonce }), false, 'is unavailable', 503],
+    [
+      'issued with an access token that the userinfo endpoint rejects',
+      (nonce) => ({ nonce }),
+      false,
+      'is unavailable',
+      503,
+    ],
     ['for another client', (nonce) => ({ nonce, aud: 'another' })],
     ['of another issuer', (nonce) => ({ nonce, iss: 'https://attacker.example' })],
     ['of another login', () => ({ nonce: 'another' })],
@@ -572,7 +578,7 @@ describe('an OpenID provider', () => {
     },
   );
 
-  test('an OpenID provider with the mapping lookup accepts linked users and explains the rejection to other users', async () => {
+  test('an OpenID provider with the mapping lookup logs in linked users, and other users see the reason for the rejection', async () => {
     await use(oidc({ mapping: 'lookup' }));
     undo.push(() => use(oidc()));
     const browser = newBrowser();
@@ -595,7 +601,7 @@ describe('an OpenID provider', () => {
     expect(page.text).not.toContain('Single Sign-On');
   });
 
-  test('an OpenID provider that is down is named on the error page', async () => {
+  test('the error page for a login names the OpenID provider that is down', async () => {
     await use(oidc({ oidc: { ...(oidc() as { oidc: object }).oidc, issuer: 'https://127.0.0.1:1' } }));
     undo.push(() => use(oidc()));
     const browser = newBrowser();

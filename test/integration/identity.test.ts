@@ -131,9 +131,9 @@ describe('a request without valid credentials', () => {
   );
 });
 
-describe('anonymous requests can read', () => {
+describe('anonymous callers can read', () => {
   test.each(['/healthz', '/livez', '/readyz', '/readyz/configuration', '/livez/ping'])(
-    'anonymous requests can read %s',
+    'anonymous callers can read %s',
     async (path) => {
       for (const base of [gateway(), secureGateway(), aggregated()]) {
         const { status, text } = await call(`${base}${path}`);
@@ -142,7 +142,7 @@ describe('anonymous requests can read', () => {
     },
   );
 
-  test('only authenticated requests see the names of the health checks', async () => {
+  test('only responses to authenticated requests contain the names of the health checks', async () => {
     for (const base of [gateway(), aggregated()]) {
       expect((await call(`${base}/readyz?verbose`)).text).toBe('ok');
       expect((await call(`${base}/readyz?verbose`, { token: 'garbage' })).text).toBe('ok');
@@ -151,7 +151,7 @@ describe('anonymous requests can read', () => {
     }
   });
 
-  test('anonymous requests can read the versions of the server and of Kubernetes', async () => {
+  test('anonymous callers can read the versions of the server and of Kubernetes', async () => {
     expect((await call(`${gateway()}/kapis/version`)).json).toHaveProperty('gitVersion');
     expect((await call(`${aggregated()}/version`)).json).toHaveProperty('gitVersion');
     expectChallenge(await call(`${gateway()}/version`), challenge);

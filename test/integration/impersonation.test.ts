@@ -145,7 +145,7 @@ afterAll(async () => {
 
 // evidence: impersonation-equals-kubernetes
 test(
-  'the gateway accepts and rejects the same impersonated names as kube-apiserver, with the same identity',
+  'the gateway accepts and rejects the same impersonation requests as kube-apiserver, and returns the same identity',
   async () => {
     const statuses = new Map<number, number>();
     await fc.assert(
@@ -163,7 +163,7 @@ test(
   cases * 100,
 );
 
-test('the gateway accepts the impersonation of any ServiceAccount that kube-apiserver accepts, except its own', async () => {
+test('the gateway allows callers to impersonate the same ServiceAccounts as kube-apiserver, except the ServiceAccount of the gateway', async () => {
   const name = 'impersonator-of-all';
   await createServiceAccount(name);
   await createClusterRole(name, [{ verbs: ['impersonate'], apiGroups: [''], resources: ['users', 'serviceaccounts'] }]);

@@ -20,7 +20,7 @@ describe('an access token', () => {
     expect(verifies(token, key)).toBe(true);
   });
 
-  test('an access token has the claims of RFC 9068 and those that this server adds', async () => {
+  test('an access token has the claims of RFC 9068 and the additional claims of this server', async () => {
     const before = Math.floor(Date.now() / 1_000);
     const { access_token: token } = await tokens({ ...passwordForm('alice'), scope: 'openid' });
     const { claims } = decodeToken(token);
@@ -41,7 +41,7 @@ describe('an access token', () => {
     expect(claims['iat']).toBeGreaterThanOrEqual(before - 1);
   });
 
-  test('an access token has the same user and a new session at each login, on any replica', async () => {
+  test('the access tokens of two logins, at either replica, name the same user and different sessions', async () => {
     const [first, second] = await Promise.all([login('alice'), login('alice', gateway(1))]);
     const [a, b] = [decodeToken(first.access_token).claims, decodeToken(second.access_token).claims];
     expect(a['sub']).toBe(b['sub']);
@@ -135,7 +135,7 @@ describe('a bearer token', () => {
   });
 
   // evidence: token-groups-replicas
-  test('a bearer token gets the groups of the configuration, not those in the token', async () => {
+  test('a caller has the groups of the configuration, not the groups in the bearer token', async () => {
     const { access_token: token } = await login('alice');
     const { header, claims } = decodeToken(token);
     const masters = forge(header, { ...claims, groups: ['system:masters'] }, await signingKey('ES256'));
@@ -154,7 +154,7 @@ describe('the token settings', () => {
   });
   afterAll(() => restore());
 
-  test('the token settings can change the algorithm of new tokens, while old tokens stay valid', async () => {
+  test('the token settings can change the signing algorithm of new tokens, and old tokens stay valid', async () => {
     const { access_token: token } = await login('admin');
     expect(decodeToken(token).header).toMatchObject({ alg: 'RS256', typ: 'at+jwt' });
     expect(verifies(token, await publicKey('RS256'))).toBe(true);
@@ -162,7 +162,7 @@ describe('the token settings', () => {
     expect(await statusWith(await adminToken())).toBe(200);
   });
 
-  test('the token settings limit the lifetime of a token to that of its session', async () => {
+  test('the token settings limit the lifetime of a token to the lifetime of its session', async () => {
     const { access_token: token, expires_in: life } = await login('alice');
     const { exp, iat } = decodeToken(token).claims;
     expect(Number(exp) - Number(iat)).toBe(life);

@@ -73,7 +73,7 @@ describe.each([
     expect(printed?.length).toBeGreaterThan(0);
   });
 
-  test('kubectl get reports an empty table if no node matches', async () => {
+  test('kubectl get prints "No resources found" if no node matches', async () => {
     const { code, stderr } = await client('get', ours, '-l', 'nobody=has');
     expect({ code, stderr }).toEqual({ code: 0, stderr: 'No resources found\n' });
   });

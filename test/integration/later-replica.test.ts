@@ -74,14 +74,14 @@ afterAll(async () => {
   await remove(nodePath(name));
 });
 
-test('a replica that started later continues a paged list that another replica started', async () => {
+test('a newly started replica continues a paged list that started at another replica', async () => {
   const { metadata, items } = await list(apis, `limit=500&continue=${page.metadata.continue}`);
   expect(metadata.resourceVersion).toBe(page.metadata.resourceVersion);
   const all = (await nodes()).items.map((node) => node.metadata.name);
   expect([...page.items, ...items].map((node) => node.metadata.name)).toEqual(all.toSorted());
 });
 
-test('a replica that started later continues a watch without missing changes', async () => {
+test('a newly started replica continues a watch without missing changes', async () => {
   const from = page.metadata.resourceVersion;
   const changed = versionOf(await patch(nodePath(name), { metadata: { labels: { later: 'true' } } }));
   // Both replicas have seen that change.
@@ -97,7 +97,7 @@ test('a replica that started later continues a watch without missing changes', a
   for (const response of requests) expect(await response).toEqual(seen);
 });
 
-test('a replica that started later reports an expired revision if it cannot know all changes since then', async () => {
+test('a newly started replica rejects a resourceVersion as too old if it may have missed later changes', async () => {
   const from = created - 1;
   const refusal = [expect.stringMatching(new RegExp(`^too old resource version: ${from} \\(\\d+\\)$`))];
   expect(await eventsOf(`${apis}${apisPath}/nodes?resourceVersion=${from}`)).toEqual(refusal);
@@ -106,7 +106,7 @@ test('a replica that started later reports an expired revision if it cannot know
 
 const classes = (base: string): string => `${base}${nodesPath.replace(/nodes$/, 'priorityclasses')}`;
 
-test('a replica that started later does not cache a resource before the first request for that resource', async () => {
+test('a newly started replica does not cache a resource before the first request for that resource', async () => {
   const first = (await get(classes(gateway(0)))).json as KubeList;
   await create(`${releasePath}/configmaps`, { metadata: { name } });
   const started = (await get(classes(later.baseURL))).json as KubeList;

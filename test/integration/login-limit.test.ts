@@ -219,7 +219,7 @@ describe('login failures from one address', () => {
 
 describe('login failures through one client', () => {
   // evidence: client-login-limit-replicas
-  test('login failures through one client are limited across usernames and addresses, while other clients continue', async () => {
+  test('login failures through one client are limited across usernames and addresses, and do not block other clients', async () => {
     const { username, client } = await limit({ perClient: 3 });
     for (let round = 0; round < 3; round += 1)
       expectWrong(await attempt({ username: stranger(), address: newAddress(), client }));

@@ -220,7 +220,10 @@ describe.each(Object.keys(listeners))('%s', (name) => {
     ['a length with a sign', () => post(open(), `abcd${smuggled()}`, 'Content-Length: +4')],
     ['a hexadecimal length', () => post(open(), `abcd${smuggled()}`, 'Content-Length: 0x4')],
     ['a length that overflows', () => post(open(), smuggled(), 'Content-Length: 99999999999999999999999')],
-    ['chunked that is not last', () => post(open(), `0\r\n\r\n${smuggled()}`, 'Transfer-Encoding: chunked, identity')],
+    [
+      'chunked that is not the last coding',
+      () => post(open(), `0\r\n\r\n${smuggled()}`, 'Transfer-Encoding: chunked, identity'),
+    ],
     ['an unknown transfer coding', () => post(open(), `0\r\n\r\n${smuggled()}`, 'Transfer-Encoding: xchunked')],
     ['a space before the colon', () => post(open(), `0\r\n\r\n${smuggled()}`, 'Transfer-Encoding : chunked')],
     ['lines that end with LF', () => `GET ${open()} HTTP/1.1\nHost: x\n\n${smuggled()}`],
@@ -261,8 +264,8 @@ describe.each(Object.keys(listeners))('%s', (name) => {
   });
 
   test.each([
-    ['for a plain request', () => open()],
-    ['of a watch without a key', () => `${nodes()}?watch=true`],
+    ['for a path that does not support WebSockets', () => open()],
+    ['for a watch without a Sec-WebSocket-Key', () => `${nodes()}?watch=true`],
   ])(
     'the server rejects a WebSocket handshake %s, and does not treat the following bytes as a request',
     async (_, path) => {
@@ -301,7 +304,7 @@ describe.each(Object.keys(listeners))('%s', (name) => {
     expect(response?.headers['audit-id']).toMatch(/^[0-9a-f]{8}-[0-9a-f-]{27}$/);
   });
 
-  test('the server still serves requests after connections that end without a complete request', async () => {
+  test('the server still serves requests after clients close connections before a request is complete', async () => {
     for (const bytes of [
       '',
       '\r\n\r\n',

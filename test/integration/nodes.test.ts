@@ -127,7 +127,7 @@ describe('filters of the node list', () => {
     expect(namesIn(await list(query({ uid: uid.slice(1) })))).toEqual([]);
   });
 
-  test('the node list contains the same nodes for label and field selectors as at kube-apiserver', async () => {
+  test('the node list and kube-apiserver return the same nodes for label and field selectors', async () => {
     for (const parameters of [
       { labelSelector: 'kubernetes.io/arch=amd64' },
       { labelSelector: 'kubernetes.io/hostname,!suite' },
@@ -186,18 +186,21 @@ describe('order and pages of the node list', () => {
     },
   );
 
-  test.each([1, 2, 3, 5, 100])('the node list contains each node exactly once in pages of %d', async (size) => {
-    const found: string[] = [];
-    for (let page = 1; ; page += 1) {
-      const { items } = await list(`?limit=${size}&page=${page}`);
-      if (items.length === 0) break;
-      found.push(...namesIn({ items }));
-    }
-    expect(found).toEqual(newestFirst((await nodes()).items));
-  });
+  test.each([1, 2, 3, 5, 100])(
+    'the pages of the node list with limit=%d together contain each node exactly once',
+    async (size) => {
+      const found: string[] = [];
+      for (let page = 1; ; page += 1) {
+        const { items } = await list(`?limit=${size}&page=${page}`);
+        if (items.length === 0) break;
+        found.push(...namesIn({ items }));
+      }
+      expect(found).toEqual(newestFirst((await nodes()).items));
+    },
+  );
 });
 
-describe('an invalid parameter of nodes', () => {
+describe('a request for nodes with an invalid parameter', () => {
   test.each([
     'page=0',
     'page=-1',
@@ -258,12 +261,15 @@ describe('an invalid parameter of nodes', () => {
     'name=a&name=b',
     'labelSelector=a&labelSelector=b',
     'sortBy=name&sortBy=name',
-  ])('an invalid parameter of nodes gets 400 and is named: ?%s', async (text) => {
-    const name = text.slice(0, text.indexOf('='));
-    expect(expectStatus(await send(`?${text}`), 400, 'BadRequest').message).toContain(name);
-  });
+  ])(
+    'a request for nodes with an invalid parameter gets 400 and an error that names the parameter: ?%s',
+    async (text) => {
+      const name = text.slice(0, text.indexOf('='));
+      expect(expectStatus(await send(`?${text}`), 400, 'BadRequest').message).toContain(name);
+    },
+  );
 
-  test('an unknown parameter of nodes gets 400 with the closest match or the most common parameters', async () => {
+  test('a request for nodes with an unknown parameter gets 400 with the closest match or the most common parameters', async () => {
     const typo = expectStatus(await send('?lable=a'), 400, 'BadRequest');
     expect(typo.message).toBe('lable: unknown parameter; did you mean label?');
     const other = expectStatus(await send('?phase=a'), 400, 'BadRequest');
@@ -271,7 +277,7 @@ describe('an invalid parameter of nodes', () => {
   });
 
   test.each(['page=1', 'limit=1', 'sortBy=name', 'ascending=true'])(
-    'a parameter that a watch of nodes does not support gets 400 and is named: %s',
+    'a watch of nodes with an unsupported parameter gets 400 and an error that names the parameter: %s',
     async (text) => {
       const { message } = expectStatus(await send(`?watch=true&${text}`), 400, 'BadRequest');
       expect(message).toContain(text.slice(0, text.indexOf('=')));
@@ -279,7 +285,7 @@ describe('an invalid parameter of nodes', () => {
   );
 
   test.each(['limit=1', 'labelSelector=a', 'nonsense=1', 'pretty=maybe'])(
-    'an invalid parameter of a single node gets 400 and is named: %s',
+    'a request for a single node with an invalid parameter gets 400 and an error that names the parameter: %s',
     async (text) => {
       const { message } = expectStatus(await send(`/row-a?${text}`), 400, 'BadRequest');
       expect(message).toContain(text.slice(0, text.indexOf('=')));

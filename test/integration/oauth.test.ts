@@ -28,7 +28,7 @@ const published = async (base: string): Promise<PublishedKey[]> =>
   ((await call(`${base}/oauth/keys`)).json as { keys: PublishedKey[] }).keys;
 
 describe('the published keys', () => {
-  test('the published keys are those of the Secret, on both replicas', async () => {
+  test('the published keys of both replicas are the public keys of the Secret', async () => {
     const kids = await Promise.all((['ES256', 'RS256'] as const).map(async (alg) => thumbprint(await publicKey(alg))));
     for (const base of [a, b])
       expect((await published(base)).map(({ kid }) => kid).toSorted()).toEqual(kids.toSorted());
@@ -43,7 +43,7 @@ describe('the published keys', () => {
   });
 });
 
-test('the OAuth metadata is published below the issuer of the tokens', async () => {
+test('the OAuth metadata has the issuer of the tokens, and endpoints below this issuer', async () => {
   const { access_token } = await tokens(passwordForm('alice'));
   const issuer = String(decodeToken(access_token).claims['iss']);
   const documents = await Promise.all(
@@ -98,7 +98,7 @@ test('userinfo returns the user at either replica', async () => {
 const nodesWith = async (token: string, base: string): Promise<number> =>
   (await call(`${base}${nodesPath}?limit=1`, { token })).status;
 
-describe('a client with a ServiceAccount', () => {
+describe('a client and a ServiceAccount', () => {
   const exchange = 'urn:ietf:params:oauth:grant-type:token-exchange';
   const asClient = { client_id: 'program', client_secret: 'for as long as a test 9033' };
   const name = 'oauth-program';
@@ -125,7 +125,7 @@ describe('a client with a ServiceAccount', () => {
     await restore();
   });
 
-  test('a client with a ServiceAccount can get a token with the rights of the client or of the ServiceAccount on both replicas', async () => {
+  test('a client can get tokens with its own rights and with the rights of a ServiceAccount, and both replicas accept them', async () => {
     const own = await tokens({ grant_type: 'client_credentials', ...asClient }, a);
     const subject = await serviceAccountToken(name);
     const exchanged = await tokens(
@@ -170,7 +170,7 @@ describe('the token webhook', () => {
     await removeServiceAccount(name);
   });
 
-  test('the token webhook requires the right to create tokenreviews, and returns the current state of the user', async () => {
+  test('the token webhook requires the right to create tokenreviews, and rejects a token whose session is revoked', async () => {
     const caller = await serviceAccountToken(name);
     const { access_token: token } = await login('alice', a);
     expect((await review(token, caller)).json).toMatchObject({

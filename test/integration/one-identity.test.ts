@@ -313,7 +313,7 @@ describe('an access token identifies the same user in whoami, the audit log and 
   );
 });
 
-test('a ServiceAccount token has the same identity as at kube-apiserver', async () => {
+test('a ServiceAccount token identifies the same user in whoami, the audit log and kube-apiserver', async () => {
   const token = await serviceAccountToken('one-identity');
   const { server, authority } = kubeAPIServer();
   const options = { method: 'POST', token, headers: json, body: JSON.stringify(review), authority };
@@ -451,7 +451,7 @@ describe('the front proxy', () => {
     expect(own.status).toBe(403);
   });
 
-  test('the front proxy is rejected for a name that is not valid UTF-8, although kube-apiserver replaces the name', async () => {
+  test('a front proxy request with a name that is not valid UTF-8 gets 400, although kube-apiserver replaces the invalid byte', async () => {
     const { kube, own } = await send({ 'x-remote-user': 'sec-\xe9' });
     expect(userInfoIn(kube).username).toBe('sec-\uFFFD');
     expect({ status: own.status, text: own.text }).toEqual({
@@ -460,7 +460,7 @@ describe('the front proxy', () => {
     });
   });
 
-  test('the front proxy is trusted with the same certificate chains by the server and by kube-apiserver', async () => {
+  test('the server and kube-apiserver trust the same certificate chains of the front proxy', async () => {
     const { certificate: root, key } = proxyAuthority();
     const algorithm = { name: 'ECDSA', namedCurve: 'P-256' };
     const pkcs8 = createPrivateKey(key).export({ type: 'pkcs8', format: 'der' });

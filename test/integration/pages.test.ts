@@ -145,7 +145,7 @@ describe('a session object in the cluster', () => {
     await expect(patch(path, body)).rejects.toThrow(/immutable/);
   });
 
-  test('a session object in the cluster cannot be created to act as another user', async () => {
+  test('a session object in the cluster cannot be created without a userName and a userUID', async () => {
     const spec = {
       userName: '',
       userUID: '',

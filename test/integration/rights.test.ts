@@ -76,7 +76,7 @@ async function other(path: string, method: NonNullable<KubeRequest['method']>): 
   return JSON.parse(Buffer.concat(chunks).toString('utf8'));
 }
 
-describe('a rejection has the message of kube-apiserver', () => {
+describe('a 403 has the same message as a 403 from kube-apiserver', () => {
   let token = '';
   beforeAll(async () => {
     ({ access_token: token } = await login('alice'));
@@ -94,12 +94,15 @@ describe('a rejection has the message of kube-apiserver', () => {
     '?fieldSelector=spec.unschedulable%3D%5C,metadata.name%3Dsome-node',
     '/some-node',
     '/some%20node',
-  ])('a rejected GET /kapis/…/nodes%s has the message of kube-apiserver for the core nodes', async (path) => {
-    const response = await call(`${gateway()}${nodesPath}${path}`, { token });
-    expect(expectStatus(response, 403, 'Forbidden')).toEqual(await other(`/api/v1/nodes${path}`, 'GET'));
-  });
+  ])(
+    'a 403 for GET /kapis/…/nodes%s has the same message as a 403 from kube-apiserver for the core nodes',
+    async (path) => {
+      const response = await call(`${gateway()}${nodesPath}${path}`, { token });
+      expect(expectStatus(response, 403, 'Forbidden')).toEqual(await other(`/api/v1/nodes${path}`, 'GET'));
+    },
+  );
 
-  test('a rejected HEAD request has the status of kube-apiserver and no body', async () => {
+  test('a 403 for a HEAD request has no body', async () => {
     const { status, body } = await call(`${gateway()}${nodesPath}`, { token, method: 'HEAD' });
     expect({ status, body }).toEqual({ status: 403, body: Buffer.alloc(0) });
   });
@@ -127,12 +130,12 @@ describe('a rejection has the message of kube-apiserver', () => {
     ['GET', '/metrics'],
     ['GET', '/nothing/at/all'],
     ['POST', '/nothing'],
-  ])('a rejection has the message of kube-apiserver for %s %s', async (method, path) => {
+  ])('a 403 for %s %s has the same message as a 403 from kube-apiserver', async (method, path) => {
     const response = await call(`${aggregated()}${path}`, { token, method });
     expect(expectStatus(response, 403, 'Forbidden')).toEqual(await other(path, method));
   });
 
-  test('a rejection has the message of kube-apiserver for a path that only the gateway serves', async () => {
+  test('a 403 for /metrics at the gateway has the same message as a 403 from kube-apiserver', async () => {
     const response = await call(`${gateway()}/metrics`, { token });
     expect(expectStatus(response, 403, 'Forbidden')).toEqual(await other('/metrics', 'GET'));
   });
@@ -242,7 +245,7 @@ describe('a partial right', () => {
     }
   });
 
-  test('a partial right to list one name returns that object', async () => {
+  test('a user with the right to list only one name gets the object with that name', async () => {
     for (const base of [`${gateway()}${nodesPath}`, `${aggregated()}${apisPath}/nodes`]) {
       const { items } = (await as('rights-list', `${base}?fieldSelector=metadata.name=${oneNode}`)).json as KubeList;
       expect(items.map(({ metadata }) => metadata.name)).toEqual([oneNode]);

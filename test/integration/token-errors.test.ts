@@ -74,7 +74,7 @@ describe('client authentication', () => {
     expect(unknown.json).toEqual(wrong.json);
   });
 
-  test('client authentication by both form and Basic authentication gets 400 invalid_request', async () => {
+  test('a token request with credentials in both the form and Basic authentication gets 400 invalid_request', async () => {
     const headers = basic('platform', 'platform');
     expectProblem(await postForm(right, { headers }), 400, 'invalid_request');
     expectProblem(await postForm({ ...bare, client_id: 'hashed' }, { headers }), 400, 'invalid_request');
@@ -154,7 +154,7 @@ describe('a login of a user', () => {
     ['of a disabled user', 'dave', undefined],
     ['with the name in capitals', 'ALICE', 'alice keeps 7431 bees'],
     ['with white space in the name', 'alice ', 'alice keeps 7431 bees'],
-    ['with the name of a property', '__proto__', 'some password'],
+    ['with the name of a JavaScript property', '__proto__', 'some password'],
     ['with a name of 10,000 letters', 'a'.repeat(10_000), 'some password'],
     ['with a password of 10,000 letters', 'bob', 'p'.repeat(10_000)],
     ['with NUL in the password', 'bob', 'alice keeps 7431 bees\0'],
@@ -281,7 +281,7 @@ describe('a malformed token request', () => {
     },
   );
 
-  test('a token request that exceeds the size limit gets 413', async () => {
+  test('a token request with a body above the size limit gets 413', async () => {
     const response = await postForm(`${encode(right)}&x=${'y'.repeat(200_000)}`);
     expectProblem(response, 413, 'invalid_request');
   });

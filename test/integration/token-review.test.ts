@@ -141,7 +141,7 @@ describe('a TokenReview of client-go returns the user of an access token', () =>
 describe('kube-apiserver does not authenticate', () => {
   const cases: Readonly<Record<string, () => Promise<readonly [token: string, ...audiences: string[]]>>> = {
     'an access token reviewed for another audience only': async () => [alice.access_token, 'https://other.example'],
-    'an id_token that is a bearer token at the gateway': async () => [alice.id_token ?? ''],
+    'an id_token, although the gateway accepts it as a bearer token': async () => [alice.id_token ?? ''],
     'a refresh token': async () => [alice.refresh_token],
     'the token of a user who must change the password': async () => [await tokenOf(newcomer)],
     'a token for a kube-apiserver that does not trust this server': async () => {
@@ -169,7 +169,7 @@ describe('kube-apiserver does not authenticate', () => {
     }
   });
 
-  test('kube-apiserver does not authenticate an access token in a body of more than 64 KiB', async () => {
+  test('an access token in a TokenReview of more than 64 KiB is not authenticated', async () => {
     const response = await post(alice.access_token, { body: bodyOf(alice.access_token).padEnd(64 * 1024 + 1) });
     expect(response.json).toMatchObject({ status: { error: expect.any(String) as unknown, user: {} } });
   });
@@ -204,12 +204,15 @@ describe('the right to create TokenReviews', () => {
     ['a valid body', bodyOf('any')],
     ['a body of more than 64 KiB', 'x'.repeat(64 * 1024 + 1)],
     ['a body of invalid JSON', '{'],
-  ])('the right to create TokenReviews is required before the server reads %s in chunks', async (_, body) => {
-    const { access_token: token } = await login('alice');
-    const response = await post('', { token, body, headers: { 'transfer-encoding': 'chunked' } });
-    expect(response.status).toBe(403);
-    expect(response.text).toContain('User \\"alice\\" cannot create resource \\"tokenreviews\\"');
-  });
+  ])(
+    'the right to create TokenReviews is required before the server reads %s that is sent in chunks',
+    async (_, body) => {
+      const { access_token: token } = await login('alice');
+      const response = await post('', { token, body, headers: { 'transfer-encoding': 'chunked' } });
+      expect(response.status).toBe(403);
+      expect(response.text).toContain('User \\"alice\\" cannot create resource \\"tokenreviews\\"');
+    },
+  );
 
   test('a TokenReview on behalf of an impersonated user requires the right of that user, not that of the caller', async () => {
     const asReviewer = await post(alice.access_token, {

@@ -80,7 +80,7 @@ describe('the password grant', () => {
   });
 
   test.each(['alice', 'bob', 'carol', 'admin'])(
-    'the password grant succeeds for %s, whatever the hash of the password and its location',
+    'the password grant succeeds for %s, whatever the hash algorithm and the storage location of the hash',
     async (username) => {
       expectTokens(await postForm(passwordForm(username)));
       expectTokens(await postForm(passwordForm(username), { base: gateway(1) }));
@@ -124,7 +124,7 @@ describe('client authentication', () => {
   });
 
   test.each(['hashed', 'referred'] as const)(
-    'client authentication succeeds for the client %s, whose secret is not plain text in the configuration',
+    'client authentication succeeds for the client %s, whose secret is not in plain text in the configuration',
     async (client) => {
       const secret = clientSecrets[client];
       expectTokens(await postForm(bare, { headers: basic(client, secret) }));
@@ -147,11 +147,11 @@ describe('the scope', () => {
     expect(tokens).not.toHaveProperty('id_token');
   });
 
-  test('an empty scope counts as missing', async () => {
+  test('an empty scope is treated as a missing scope', async () => {
     expect(expectTokens(await loginWith(''))).not.toHaveProperty('scope');
   });
 
-  test('the scope is kept by refreshes, which may request a narrower scope', async () => {
+  test('a refresh without a scope keeps the scope, and a refresh can request a narrower scope', async () => {
     const first = expectTokens(await loginWith('openid profile'));
     const second = expectTokens(await postForm(refreshForm(first.refresh_token)));
     expect(second).toMatchObject({ scope: 'openid profile', id_token: expect.any(String) as unknown });

@@ -140,7 +140,7 @@ beforeAll(async () => {
 describe.each(Object.keys(ways))('%s', (way) => {
   const { url, ca, shown } = ways[way] as Way;
 
-  test('a watch over a WebSocket sends the same messages as kube-apiserver, up to and including the end', () => {
+  test('a watch over a WebSocket sends the same messages and close code as kube-apiserver', () => {
     const result = watched.get(way);
     if (result?.status !== 'fulfilled') throw new Error('the watches failed', { cause: result?.reason });
     const [other, ours, ends] = result.value;
@@ -175,7 +175,7 @@ test('an uncached resource can be watched over a WebSocket with the identity of 
   ]);
 });
 
-test('the WebSocket client of Node receives a watch, and the log does not contain the token', async () => {
+test('the WebSocket client of Node receives the events of a watch, and the log does not contain the token', async () => {
   const mark = `audit-${randomUUID()}`;
   const client = new WebSocket(socket(gateway(), `${nodesPath}?watch=true&timeoutSeconds=1&labelSelector=!${mark}`), [
     tokenProtocol(platformToken),
