@@ -127,7 +127,7 @@ test('access to a list of one namespace by name is reviewed for that name', asyn
   expect(await visible(pods, { verb: 'watch', name: 'p' })).toEqual(['b']);
 });
 
-test('a user without any visible namespace gets the error for the cluster scope', async () => {
+test('a user without any visible namespace gets the 403 of a cluster-wide request', async () => {
   granted = ['a'];
   await expect(visible(pods, {})).rejects.toMatchObject({
     code: 403,

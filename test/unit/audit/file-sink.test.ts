@@ -63,7 +63,7 @@ describe('the audit log file', () => {
     expect(statSync(path).mode & 0o777).toBe(0o600);
   });
 
-  test('the audit log file is continued by the next server', async () => {
+  test('the audit log file is appended to when it is opened again', async () => {
     const { path, sink } = lab();
     sink.write('1');
     await sink.close();

@@ -82,7 +82,7 @@ describe('an audit event', () => {
     ]);
   });
 
-  test('an audit event has no objectRef for a request without a resource, and the name system:anonymous without a user', () => {
+  test('an audit event has no objectRef for a request without a resource, and the username system:anonymous for an anonymous request', () => {
     const { events, record } = begin(everything, 'GET', '/metrics', { user: undefined, userAgent: '' });
     record.complete(2_000, 401, {
       ...responded,
@@ -171,7 +171,7 @@ describe('the name of a created object', () => {
     ['a truncated message', protobuf, Buffer.from('k8s\0\n\u00ff'), undefined],
     ['invalid JSON', 'application/json', '{', undefined],
   ])(
-    'the name of a created object is read from the response if it has one, at every audit level: %s',
+    'the name of a created object is read from the response body if present, at every audit level: %s',
     (_, type, response, name) => {
       const secrets = '/api/v1/namespaces/default/secrets';
       for (const level of ['Metadata', 'RequestResponse']) {

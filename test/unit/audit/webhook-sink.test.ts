@@ -75,7 +75,7 @@ async function until(check: () => boolean): Promise<void> {
 }
 
 describe('the audit webhook', () => {
-  test('the audit webhook gets lists of at most one batch, with each event once and in order', async () => {
+  test('the audit webhook gets lists of at most the batch size, with each event once and in order', async () => {
     const { received, lost, sink } = await lab([200], { token: () => 'of-the-receiver' });
     write(sink, 1, 8);
     await sink.close();

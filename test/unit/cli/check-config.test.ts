@@ -101,7 +101,7 @@ describe('check-config with a ConfigMap', () => {
   });
 
   test.each([[{}], [undefined], [null], [{ 'platform.yaml': 1 }], [{ 'other.yaml': head }]])(
-    'check-config rejects a ConfigMap without a configuration in one sentence: %j',
+    'check-config rejects a ConfigMap without a configuration, with an error of one sentence: %j',
     async (data) => {
       expect(await check(configMap(data))).toBe(1);
       expect(printed).toEqual([
@@ -115,7 +115,7 @@ describe('check-config with another file', () => {
   test.each([
     ['Helm values', 'replicaCount: 2\nconfig: {authentication: {issuer: ""}}\nimage: {tag: x}\n'],
     ['another object', 'apiVersion: v1\nkind: Secret\ndata: {platform.yaml: eA==}\n'],
-  ])('check-config rejects another file in one sentence that names what is expected: %s', async (_, text) => {
+  ])('check-config rejects another file with an error of one sentence that names what is expected: %s', async (_, text) => {
     expect(await check(text)).toBe(1);
     expect(printed).toEqual([
       expect.stringMatching(/is not a cluster configuration.*PlatformConfiguration.*platform\.yaml/),

@@ -35,7 +35,7 @@ describe('over HTTP/1.1 the test client accepts', () => {
     ['a body of its announced length', 'GET', 'hello', [sized(5), 'hel', 'lo']],
     ['an empty body', 'GET', '', [sized(0)]],
     ['a chunked body', 'GET', 'hello world', [chunked, '5\r\nhello\r\n6\r\n wor', 'ld\r\n0\r\n\r\n']],
-    ['a chunked body cut at every byte', 'GET', 'hello', `${chunked}5\r\nhello\r\n0\r\n\r\n`.split('')],
+    ['a chunked body split at every byte', 'GET', 'hello', `${chunked}5\r\nhello\r\n0\r\n\r\n`.split('')],
     ['trailers', 'GET', 'a', [chunked, '1\r\na\r\n0\r\nExpires: 0\r\n\r\n']],
     ['a length without a body for HEAD', 'HEAD', '', [sized(5)]],
     ['chunked encoding without a body for HEAD', 'HEAD', '', [chunked]],

@@ -80,7 +80,7 @@ test.each([
   expect(fieldsOf({}, schema).fields.isOpen).toBe(outcome === 'allows');
 });
 
-test('a schema may refer to itself, directly and with a default', () => {
+test('a schema can refer to itself, directly and with a default', () => {
   const schemas = {
     Props: {
       type: 'object',

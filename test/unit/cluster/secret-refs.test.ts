@@ -88,7 +88,7 @@ describe('the referenced Secrets', () => {
     expect(changes).toBe(before + 2);
   });
 
-  test('the referenced Secrets are only those of the last call, and no others are watched', async () => {
+  test('the referenced Secrets of earlier calls are no longer read unless the last call also names them', async () => {
     for (const name of ['a', 'b']) put(name, name);
     await follow('a');
     await follow('a', 'b');

@@ -80,7 +80,7 @@ describe('an LDAP identity provider', () => {
     expect(problem(ldap(changes))).toContain(message);
   });
 
-  test('an LDAP identity provider may have its own CA', async () => {
+  test('an LDAP identity provider can have its own CA', async () => {
     const authority = await createAuthority('directory-ca');
     expect(problem(ldap({ caCertificate: authority.certificate }))).toBe('accepted');
     const leaf = await authority.issue({ commonName: 'ldap.example', server: ['ldap.example'] });

@@ -176,7 +176,7 @@ describe('the OpenAPI 3 document', () => {
     });
   });
 
-  test('the OpenAPI 3 document is available at the URL with its hash in the index, and may be cached forever', async () => {
+  test('the OpenAPI 3 document is available at the URL with its hash in the index, and can be cached forever', async () => {
     const { paths } = await document('/openapi/v3');
     const url = String(paths?.['apis/resources.platform.io/v1alpha3']?.['serverRelativeURL']);
     expect(url).toMatch(/^\/openapi\/v3\/apis\/resources\.platform\.io\/v1alpha3\?hash=[0-9A-F]{128}$/);
@@ -196,7 +196,7 @@ describe('the OpenAPI 3 document', () => {
   });
 });
 
-test('kubectl explain finds the description of a kind that no API of the cluster has in the OpenAPI 3 document', async () => {
+test('kubectl explain finds in the OpenAPI 3 document the description of a kind that no API of the cluster has', async () => {
   const wanted = {
     'io.platform.logging.v1.LogQuery': {
       description: 'What was found',

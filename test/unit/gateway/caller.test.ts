@@ -22,7 +22,7 @@ test.each(names)(
   },
 );
 
-test.each(names)('the gateway does not forward a verified caller as the unverified user %j', (name) => {
+test.each(names)('the gateway does not forward a request of a verified caller who impersonates the unverified user %j', (name) => {
   const caller: UserInfo = { username: 'system:admin', groups: ['system:masters'], via: 'token-review' };
   expect(() => headersOf(caller, { ...name, via: 'token' })).toThrow(expect.objectContaining({ code: 403 }));
 });

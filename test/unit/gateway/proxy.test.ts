@@ -108,7 +108,7 @@ describe('a 401 of kube-apiserver', () => {
     expect(renewed).toBe(1);
   });
 
-  test('a 401 of kube-apiserver behind a proxy subresource comes from the proxied server and is forwarded', async () => {
+  test('a 401 of kube-apiserver on a proxy subresource comes from the proxied server and is forwarded', async () => {
     const { status, headers, text } = await sendRequest(app, '/api/v1/namespaces/d/services/s/proxy/', as('anna'));
     expect([status, headers['www-authenticate'], text]).toEqual([401, 'Basic', 'of kube-apiserver']);
     expect(renewed).toBe(0);
@@ -132,7 +132,7 @@ test.each([
   ['HEAD', 503, '1'],
   ['POST', 502, undefined],
   ['DELETE', 502, undefined],
-])('an aborted %s gets %d, since only requests without side effects may be retried', (method, code, retryAfter) => {
+])('an aborted %s gets %d, since only requests without side effects can be retried safely', (method, code, retryAfter) => {
   const { code: actual, headers } = requestAborted({ method });
   expect([actual, headers['Retry-After']]).toEqual([code, retryAfter]);
 });

@@ -118,7 +118,7 @@ test('a client gets the response of kube-apiserver to an upgrade and the data th
 });
 
 describe('one side of an upgraded connection', () => {
-  test('kube-apiserver may send more data on an upgraded connection after the client has closed its side', async () => {
+  test('kube-apiserver can send more data on an upgraded connection after the client has closed its side', async () => {
     const { client, kube, text, handled, destroy } = await join();
     client.end('from the client');
     kube.setEncoding('utf8');
@@ -130,7 +130,7 @@ describe('one side of an upgraded connection', () => {
     expect(destroy).toHaveBeenCalled();
   });
 
-  test('the client may send more data on an upgraded connection after kube-apiserver has closed its side', async () => {
+  test('the client can send more data on an upgraded connection after kube-apiserver has closed its side', async () => {
     const { client, kube, handled } = await join();
     kube.end('from kube-apiserver');
     await once(client, 'end');

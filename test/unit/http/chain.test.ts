@@ -213,7 +213,7 @@ describe('an authenticated request', () => {
       '/apis/resources.platform.io/v1alpha3/nodes/n1',
       [{ verb: 'get', group: 'resources.platform.io', resource: 'nodes', subresource: '', namespace: '', name: 'n1' }],
     ],
-  ])('an authenticated request for %s requires the right %j', async (path, attributes) => {
+  ])('an authenticated request for %s requires the rights %j', async (path, attributes) => {
     const { app, reviews } = face();
     await sendRequest(app, path, as('alice'));
     expect(reviews).toEqual(attributes);

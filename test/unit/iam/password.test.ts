@@ -55,7 +55,7 @@ describe("the caller's own password", () => {
     expect(await lab.loginResponse('bob', rightPassword)).toMatchObject({ status: 200 });
   });
 
-  test("the caller's own password may have as few as eight characters of several bytes, and as many as 1,024 bytes", async () => {
+  test("the caller's own password can have as few as eight characters of several bytes, and as many as 1,024 bytes", async () => {
     for (const password of ['パスワードは短い', 'ü'.repeat(512)]) {
       const currentPassword = password.startsWith('パ') ? rightPassword : 'パスワードは短い';
       const token = String((await lab.loginResponse('bob', currentPassword)).json()['access_token']);

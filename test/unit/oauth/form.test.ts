@@ -189,7 +189,7 @@ describe.each(versions)('over HTTP/%s', (version, headers) => {
     expect(await clientStatus).toBe(200);
   });
 
-  test('a form without a length may be empty', async () => {
+  test('a form without a length can be empty', async () => {
     const { end, result } = open(version, headers);
     end();
     expect(await result).toEqual({});

@@ -6,7 +6,7 @@ import { createLab, login } from '../../labs/oauth.ts';
 const head =
   'POST /oauth/token HTTP/1.1\r\nHost: a\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 10\r\n\r\n';
 
-test('incomplete logins take no login slot, and each address may have at most ten of them', async () => {
+test('incomplete logins take no login slot, and are limited to ten per address', async () => {
   const { app, token } = await createLab();
   const clients = Array.from({ length: 100 }, () => send(app, head));
   const responses = clients.map(async (client) => {

@@ -41,7 +41,7 @@ test.each([
   ['http://127.0.0.1:8000/callback', 'https: http://127.0.0.1:8000', '127.0.0.1:8000'],
   // A source expression cannot name an IPv6 address.
   ['http://[::1]:8000/callback', 'https: http:', '[::1]:8000'],
-])('the forms on pages that lead to %s may submit to this server and to %s', async (redirect_uri, sources, shown) => {
+])('the forms on pages that lead to %s are allowed to submit to this server and to %s', async (redirect_uri, sources, shown) => {
   const browser = await open();
   const login = await browser.open(authorize({ redirect_uri }));
   const consent = await browser.submit(login, asAlice);
@@ -51,7 +51,7 @@ test.each([
 });
 
 test.each(['/oauth/login', '/oauth/account', '/oauth/device?redirect_uri=x'])(
-  'the forms of %s may submit only to this server',
+  'the forms of %s are allowed to submit only to this server',
   async (path) => {
     const { headers } = await (await open()).open(path);
     expect(headers['content-security-policy']).toContain("; form-action 'self'; base-uri 'none'");

@@ -34,7 +34,7 @@ test('make sign signs checksums that match the files', () => {
 test.each([
   ['a file that differs from its checksum', `${hash('sha256', 'other')}  file\n`],
   ['a missing file', `${hash('sha256', 'content')}  file\n${hash('sha256', 'content')}  missing\n`],
-  ['a line that is no checksum', `${hash('sha256', 'content')}  file\nnot a checksum\n`],
+  ['a line that is not a checksum', `${hash('sha256', 'content')}  file\nnot a checksum\n`],
 ])('make sign refuses checksums with %s', (_, sums) => {
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'prime256v1' });
   write('key.pem', privateKey.export({ type: 'sec1', format: 'pem' }).toString());

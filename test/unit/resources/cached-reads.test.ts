@@ -183,7 +183,7 @@ describe('a watch of cached objects', () => {
     await done;
   });
 
-  test('a watch of cached objects starts with a state that is not older than requested', async () => {
+  test('a watch of cached objects starts at the requested version or a later one', async () => {
     const { response, abort, done } = call(
       routes,
       `${path}?watch=true&name=a&fields=spec&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion=11&allowWatchBookmarks=true`,

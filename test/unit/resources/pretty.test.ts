@@ -30,7 +30,7 @@ afterEach(async () => {
 
 const paths = ['/kapis/resources.platform.io/v1alpha3/nodes', '/apis/resources.platform.io/v1alpha3/nodes'];
 
-test.each(paths)('a reader that does not read causes only a part of %s?pretty=true to be created', async (path) => {
+test.each(paths)('only a part of the response for %s?pretty=true is created while the client does not read', async (path) => {
   const document = (await get(routes, `${path}?pretty=true`)).text;
   expect(document).toBe(`${JSON.stringify(JSON.parse(document), null, 2)}${path.startsWith('/apis') ? '\n' : ''}`);
   const before = process.memoryUsage().arrayBuffers;

@@ -233,7 +233,7 @@ describe('the response to an outgoing request', () => {
     expect(requests).toBe(1);
   });
 
-  test('the response to an outgoing request may have as many bytes as the request allows', async () => {
+  test('the response to an outgoing request can have as many bytes as the request allows', async () => {
     respond = (_, res) => res.end('x'.repeat(1_000));
     expect((await send(make())).body).toHaveLength(1_000);
   });

@@ -171,7 +171,7 @@ describe('the CA rotation', () => {
     expect(await renewIfDue(announced, hosts, now)).toBe(announced);
   });
 
-  test('the CA rotation publishes a successor, which does not sign yet, two years before the CA expires', async () => {
+  test('the CA rotation publishes a new CA, which does not sign yet, two years before the current CA expires', async () => {
     const before = await withLeft(700 * day);
     const after = await renewIfDue(before, hosts, now);
     expect(after).toMatchObject({ 'ca.crt': before['ca.crt'], 'ca.key': before['ca.key'] });
@@ -180,7 +180,7 @@ describe('the CA rotation', () => {
     expect(leaf(after).verify(new X509Certificate(before['ca.crt']).publicKey)).toBe(true);
   });
 
-  test('the CA rotation switches to the successor a year later, and keeps trusting the old CA until that expires', async () => {
+  test('the CA rotation switches to the new CA a year later, and clients trust the old CA until its expiry', async () => {
     const before = await renewIfDue(await withLeft(730 * day - 1), hosts, now);
     const after = await renewIfDue(before, hosts, now + 366 * day);
     expect(after).toMatchObject({ 'ca.crt': before['next-ca.crt'], 'ca.key': before['next-ca.key'] });
@@ -189,7 +189,7 @@ describe('the CA rotation', () => {
     expect(certificatesIn(trustedBy(end)).map(({ raw }) => raw)).toEqual([new X509Certificate(after['ca.crt']).raw]);
   });
 
-  test('the CA rotation switches earlier if the successor expires earlier, and at once if the CA has expired', async () => {
+  test('the CA rotation switches earlier if the new CA expires earlier, and at once if the current CA has expired', async () => {
     const near = await withLeft(100 * day);
     const announced = await renewIfDue(near, hosts, now);
     expect(announced['ca.crt']).toBe(near['ca.crt']);

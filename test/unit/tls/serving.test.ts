@@ -144,7 +144,7 @@ describe('configured certificate files', () => {
     await Promise.all([writeFile(cert, certificate), writeFile(key, privateKey)]);
   };
 
-  test('configured certificate files are read again each time, together with the CA file if it exists', async () => {
+  test('configured certificate files are read on every call, together with the CA file if it exists', async () => {
     const serving = servingFromFiles(cert, key);
     expect(await serving()).toEqual({ cert: one['tls.crt'], key: one['tls.key'], ca: undefined, own: false });
     await Promise.all([put(two['tls.crt'], two['tls.key']), writeFile(join(folder, 'ca.crt'), 'a CA')]);

@@ -100,7 +100,7 @@ const identity = (scope: string, nonce?: string): { scope: string; nonce: string
 describe('an access token', () => {
   // evidence: jwt-access-token
   test.each(['ES256', 'RS256'] as const)(
-    'an access token signed with %s is the JWT of RFC 9068 and is verified',
+    'an access token signed with %s has the format of RFC 9068 and is valid',
     (signingAlgorithm) => {
       const { tokens } = lab({ signingAlgorithm });
       const { token, expiresIn } = tokens.issueAccess(

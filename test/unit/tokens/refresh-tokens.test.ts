@@ -35,7 +35,7 @@ describe('refresh tokens', () => {
     },
   );
 
-  test('each refresh token has one successor, which depends on the key and the whole token', () => {
+  test('the next token of a refresh token depends on the key and the whole token, and belongs to the same session', () => {
     const token = tokens.first(newSessionID());
     expect(tokens.successor(token)).toBe(new RefreshTokens(Buffer.alloc(32, 7)).successor(token));
     expect(tokens.successor(token)).not.toBe(new RefreshTokens(Buffer.alloc(32, 8)).successor(token));
@@ -86,7 +86,7 @@ describe('refresh tokens', () => {
     expect(new RefreshTokens(Buffer.alloc(32, 8)).sessionOf(token)).toBeUndefined();
   });
 
-  test('refresh tokens are all different along a chain of successors', () => {
+  test('refresh tokens of consecutive rotations are all different', () => {
     const chain = [tokens.first(newSessionID())];
     for (let step = 0; step < 1_000; step += 1) chain.push(tokens.successor(chain[step] ?? ''));
     expect(new Set(chain).size).toBe(1_001);

@@ -46,7 +46,7 @@ describe('a client with a secret', () => {
     ['web', 'rejected', []],
     ['app', 'rejected', ['right\n']],
     ['nobody', 'rejected', ['right']],
-  ])('a request of the client %s is %s with the secrets %j', async (name, outcome, secrets) => {
+  ])('authentication of the client %s is %s with the presented secrets %j', async (name, outcome, secrets) => {
     expect(await authenticate(name, ...secrets)).toBe(outcome === 'accepted' ? name : undefined);
   });
 
@@ -69,14 +69,14 @@ describe('a client with a hashed secret', () => {
     configure({ name: 'web', secretHash: accounts.hashes.of('right', cheap) }, { name: 'plain', secret: 'right' }),
   );
 
-  test('a client with a hashed secret authenticates repeatedly at the cost of one hash', async () => {
+  test('a client with a hashed secret can authenticate repeatedly, while only one hash is computed', async () => {
     expect(await authenticate('web', 'right')).toBe('web');
     expect(await workOf('web', 'right')).toBe(0);
     expect(await authenticate('web', 'right')).toBe('web');
     expect(await authenticate('web', 'wrong')).toBeUndefined();
   });
 
-  test('a client with a hashed secret is rejected at the cost of one hash for each wrong secret', async () => {
+  test('a client with a hashed secret is rejected after one hash computation for each wrong secret', async () => {
     for (let time = 0; time < 3; time += 1) {
       expect(await workOf('web', 'wrong')).toBe(1);
       expect(await authenticate('web', 'wrong')).toBeUndefined();

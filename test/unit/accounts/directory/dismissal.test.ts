@@ -372,8 +372,8 @@ describe('isDismissed()', () => {
     ['of an identity that is not linked', () => ({ identity: another }), { now: true, whileRefused: true }],
     ['started with a different password', () => ({ credentialID: 'another' }), { now: true, whileRefused: true }],
     ['of a different User of the same name', () => ({ userUID: 'another' }), { now: true, whileRefused: false }],
-    ['of a User that is gone', () => ({ userName: 'gone' }), { now: true, whileRefused: false }],
-    ['of a configured user who is gone', () => removed, { now: true, whileRefused: false }],
+    ['of a deleted User', () => ({ userName: 'gone' }), { now: true, whileRefused: false }],
+    ['of a removed configured user', () => removed, { now: true, whileRefused: false }],
     [
       'of a different user with a configured name',
       () => ({ ...ofAlice(), userUID: 'another' }),

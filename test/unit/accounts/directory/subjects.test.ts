@@ -41,18 +41,18 @@ describe('the session of a user', () => {
   });
 
   test.each<[string, () => unknown]>([
-    ['is disabled', () => bob({ state: 'Disabled' })],
-    ['is gone', () => accounts.cluster.delete(usersPath, 'bob')],
+    ['the user is disabled', () => bob({ state: 'Disabled' })],
+    ['the user is deleted', () => accounts.cluster.delete(usersPath, 'bob')],
     [
-      'is replaced by one of the same name',
+      'the user is replaced by one of the same name',
       async () => {
         accounts.cluster.delete(usersPath, 'bob');
         await bob();
       },
     ],
-    ['gets a reserved group of Kubernetes', () => bob({ groups: ['b', 'system:masters'] })],
-    ['loses the client', () => accounts.configure({ clients: [programs], identityProviders: [corp] })],
-  ])('the session of a user resolves to no subject after the user %s', async (_, change) => {
+    ['the user gets a reserved group of Kubernetes', () => bob({ groups: ['b', 'system:masters'] })],
+    ['the client is removed', () => accounts.configure({ clients: [programs], identityProviders: [corp] })],
+  ])('the session of a user resolves to no subject after %s', async (_, change) => {
     await bob();
     const session = sessionOf();
     await change();
@@ -190,7 +190,7 @@ describe('the session of a ServiceAccount', () => {
   });
 });
 
-test('sessions that a login starts belong to the same user and source address', () => {
+test('sessionOwnerOf() returns only the fields of a session that describe its user, login and source', () => {
   const holder = {
     userName: 'bob',
     userUID: 'uid-bob',

@@ -487,7 +487,7 @@ test('an addition to a history records the time of the newest entry for the swee
   }
 });
 
-test('a sweep of login histories deletes the history of a removed user even if kube-apiserver omits its owners', async () => {
+test('a sweep of login histories deletes the history of a removed user even if kube-apiserver returns no ownerReferences', async () => {
   const { histories } = replica();
   const annotations = { 'iam.platform.io/newest-record': new Date(clock.now()).toISOString() };
   cluster.put(path, { metadata: { name: 'gone', annotations }, spec: {}, status: { records: [] } });

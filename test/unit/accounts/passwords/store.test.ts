@@ -191,7 +191,7 @@ describe('a password write that fails', () => {
     },
   );
 
-  test('an error of a password write that does not come from the cluster is rethrown', async () => {
+  test('a password write rethrows an error that does not come from the cluster', async () => {
     await accounts.putUser('bob');
     const failure = new Error('a bug');
     failing('PATCH', failure);
@@ -311,7 +311,7 @@ describe('a login with the right password', () => {
     expect(warnings()).toEqual([]);
   });
 
-  test('a login with the right password succeeds, with a warning, if the hash cannot be replaced', async () => {
+  test('a login with the right password succeeds and logs a warning if the hash cannot be replaced', async () => {
     await putSecret('alice', { hash: accounts.hashes.of(rightPassword, 'bcrypt:12') });
     failing('PATCH', new KubeError(403, { message: 'no' }));
     await accounts.passwordStore.refresh(changeable('alice'), rightPassword);

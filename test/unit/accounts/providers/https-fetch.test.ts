@@ -61,16 +61,16 @@ describe('a request to an OpenID provider', () => {
   });
 
   test.each<[string, string | undefined]>([
-    ['without a CA', undefined],
-    ['with another CA', 'other'],
-  ])('a request %s is not sent to an OpenID provider with a certificate of a private CA', async (_, other) => {
+    ['if no CA is configured', undefined],
+    ['if another CA is configured', 'other'],
+  ])('a request to an OpenID provider with a certificate of a private CA is not sent %s', async (_, other) => {
     const authority = other && (await createAuthority(other)).certificate;
     const response = fetchOverTLS(authority)(url, { method: 'GET', headers: {} });
     await expect(response).rejects.toThrow('unable to verify');
     expect(requests).toBe(0);
   });
 
-  test('a request to an OpenID provider is not sent to an address without TLS', async () => {
+  test('a request to an OpenID provider is not sent if the URL does not use HTTPS', async () => {
     const response = fetchOverTLS(ca)('http://127.0.0.1:1/', { method: 'GET', headers: {} });
     await expect(response).rejects.toThrow('127.0.0.1:1 must be requested over https');
   });
@@ -111,13 +111,13 @@ describe('a response of an OpenID provider', () => {
     expect(requests).toBe(1);
   });
 
-  test.each([200, 204, 304])('a response of an OpenID provider with the status %i may have no body', async (status) => {
+  test.each([200, 204, 304])('a response of an OpenID provider with the status %i is accepted without a body', async (status) => {
     respond = (_, res) => res.writeHead(status).end();
     const response = await get();
     expect({ status: response.status, body: response.body }).toEqual({ status, body: null });
   });
 
-  test('a response of an OpenID provider may have a body of 1 MiB', async () => {
+  test('a response of an OpenID provider is accepted with a body of 1 MiB', async () => {
     respond = (_, res) => res.end('x'.repeat(1_048_576));
     expect(await (await get()).text()).toHaveLength(1_048_576);
   });

@@ -146,7 +146,7 @@ describe('a connection to an LDAP server', () => {
     expect(server.requests).toEqual([startTLSRequest]);
   });
 
-  test('a connection to an LDAP server ignores responses received before TLS, which anyone may have sent', async () => {
+  test('a connection to an LDAP server ignores responses received before TLS, which an attacker could have sent', async () => {
     const port = await server.listen(certificate);
     server.passwords.set('cn=a', 'another');
     // The response to a bind that the client has not sent yet, right after the response to StartTLS.

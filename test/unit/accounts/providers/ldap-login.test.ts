@@ -212,7 +212,7 @@ describe('the session of an LDAP login', () => {
   });
 
   test.each<[string, (made: Lab) => unknown]>([
-    ['disabled', (made) => made.putUser('erin', { ...linked, state: 'Disabled' }, false)],
+    ['the User is disabled', (made) => made.putUser('erin', { ...linked, state: 'Disabled' }, false)],
     ['the User is no longer linked', (made) => made.putUser('erin', {}, false)],
     [
       'the User is linked to another identity',
@@ -421,7 +421,7 @@ describe('failed LDAP logins', () => {
     ['are down', { isDown: true }, atBoth('look up')],
     ['reject bindDN', { rejectsBindDN: true }, atBoth('look up')],
   ])(
-    'failed LDAP logins look the same and need the same requests for every name while the providers %s',
+    'failed LDAP logins get the same response and cause the same requests for every name while the providers %s',
     async (_, state, requests) => {
       const made = await lab();
       made.configure({
@@ -487,7 +487,7 @@ describe('failed LDAP logins', () => {
   });
 });
 
-describe('the log of a login that is not linked', () => {
+describe('the log of a rejected LDAP login', () => {
   const message = 'identity provider login refused';
   const hintsIn = (lines: readonly string[]): Record<string, unknown>[] =>
     lines.map((line) => JSON.parse(line) as Record<string, unknown>).filter((line) => line['message'] === message);

@@ -251,7 +251,7 @@ describe('an LDAP bind', () => {
     },
   );
 
-  test('a connection lost during a bind as the LDAP entry is not treated as a wrong password', async () => {
+  test('a lost connection during a bind as the LDAP entry is not treated as a wrong password', async () => {
     server.fault = (request) => (isBindOf(dn)(request) ? 'close' : undefined);
     await expect(attemptLogin()).rejects.toThrow('Connection closed');
   });

@@ -119,7 +119,7 @@ describe('a User that a first login creates', () => {
   test.each<[string, () => unknown]>([
     ['does not appear in the watch in time', () => ({ metadata: { name: 'erin', uid: 'unseen' } })],
     [
-      'does not appear in the watch in time, although another one with the same identity does',
+      'does not appear in the watch in time, although another User with the same identity does',
       () => {
         put('second', { identities: [identity] });
         return { metadata: { name: 'erin', uid: 'unseen' } };

@@ -87,7 +87,7 @@ describe('the redirect of a browser to an OpenID provider', () => {
     });
   });
 
-  test('the redirect of a browser to an OpenID provider requires a new login with prompt=login', async () => {
+  test('the redirect of a browser to an OpenID provider contains prompt=login if a new login is required', async () => {
     expect(new URL(await leave(true)).searchParams.get('prompt')).toBe('login');
   });
 
@@ -141,7 +141,7 @@ describe('a login at an OpenID provider', () => {
     expect(server.to('/userinfo')).toEqual([]);
   });
 
-  test('a login at an OpenID provider is rejected for a reserved name', async () => {
+  test('a login at an OpenID provider is rejected if the provider returns a reserved username', async () => {
     server.claims = { ...server.claims, preferred_username: 'system:admin' };
     await expect(comeBack()).rejects.toBeInstanceOf(PersonRefused);
   });
@@ -351,7 +351,7 @@ describe('the discovery of an OpenID provider', () => {
   });
 });
 
-test('an address may have 4 concurrent and 8 queued requests at an OpenID provider, and other addresses are not affected', async () => {
+test('an address is limited to 4 concurrent and 8 queued requests to an OpenID provider, without effect on other addresses', async () => {
   const released = Promise.withResolvers<undefined>();
   server.respond = (path) => (path === discovery ? released.promise : undefined);
   // The digests of their PKCE challenges end in any order, so any of them may be the refused one.

@@ -91,7 +91,7 @@ const logIn = async (changes: Partial<Search> = {}): Promise<Person | undefined>
 const hosts = (): string[] => lookedUp.map(([host]) => host);
 
 describe('LDAP providers', () => {
-  test('LDAP providers are searched in the order of the configuration, starting with those that may receive the password', async () => {
+  test('LDAP providers that are allowed to receive the password are searched before the others, in the order of the configuration', async () => {
     await logIn();
     await logIn({ isAllowed: (name) => name === 'two' });
     expect(hosts()).toEqual(['one.example', 'two.example', 'two.example', 'one.example']);

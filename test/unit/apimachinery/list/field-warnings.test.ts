@@ -28,7 +28,7 @@ describe('the search for the closest known fields', () => {
     expect(warnOf(64)).toEqual({ warnings: 8, comparisons: 8 });
   });
 
-  test('the search for the closest known fields is omitted for more field paths than a request may contain', () => {
+  test('the search for the closest known fields is omitted if a request contains too many field paths', () => {
     expect(warnOf(65)).toEqual({ warnings: 0, comparisons: 0 });
   });
 });

@@ -146,6 +146,6 @@ test.each([
   ['resourceVersion=x', '400 invalid resource version: "x"'],
   // These parameters do not apply to a get.
   ['limit=x&resourceVersionMatch=Exact', 'latest'],
-])('the resourceVersion of a get with ?%s is parsed as %s', (text, expected) => {
+])('parsing the resourceVersion of a get with ?%s results in %s', (text, expected) => {
   expect(outcome(parseGetOptions, text)).toBe(expected);
 });

@@ -210,7 +210,7 @@ describe('a list of /kapis', () => {
   );
 
   test.each(['watch=true&allowWatchBookmarks=yes', 'watch=true&sendInitialEvents=maybe'])(
-    'a watch of /kapis with the ambiguous ?%s is rejected with 400',
+    'a watch of /kapis with an invalid boolean in ?%s is rejected with 400',
     (query) => {
       expect(() => watchOf(query)).toThrow('expected true (or 1) or false (or 0)');
     },
@@ -228,7 +228,7 @@ describe('a list of /kapis', () => {
     );
   });
 
-  test('a list of /kapis applies filters that search the bytes of objects after all other filters', () => {
+  test('a list of /kapis applies all other filters before those that search the bytes of objects', () => {
     const { filters } = listOf('annotation=a&alias=b&fieldSelector=spec.x=1&status=running&labelSelector=c');
     expect(filters.map(({ isLookUp = false }) => isLookUp)).toEqual([false, false, true, true, true]);
   });
@@ -239,7 +239,7 @@ describe('a list of /kapis', () => {
     expect(parametersOf(nodes)).not.toBe(parametersOf(plain));
   });
 
-  test('a list of /kapis is paged like the list of a simple model', () => {
+  test('a list of /kapis has the same pages as a simple model', () => {
     const item = fc.record({ second: fc.nat(4), rack: fc.option(fc.constantFrom('9', '10', 'a', 'Z', 'é')) });
     return fc.assert(
       fc.asyncProperty(

@@ -201,7 +201,7 @@ describe('a watch', () => {
     expect(eventsOf(started)).toEqual(['BOOKMARK @20']);
   });
 
-  test('a watch sends bookmarks every minute and before its end on request', async () => {
+  test('a watch sends requested bookmarks every minute and before it ends', async () => {
     const started = await watch('resourceVersion=10&allowWatchBookmarks=true&timeoutSeconds=200');
     const plain = await watch('resourceVersion=10&timeoutSeconds=200');
     for (const version of [20, 30, 40]) {

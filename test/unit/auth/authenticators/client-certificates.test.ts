@@ -112,7 +112,7 @@ describe('the form check of a certificate', () => {
     expect(isVerified(await certify(client, root, []), [], [authority])).toBe(outcome === 'accepts');
   });
 
-  test('the form check of a certificate accepts a certificate without extensions, such as openssl x509 -req creates', async () => {
+  test('the form check of a certificate accepts a certificate without extensions, such as one created by openssl x509 -req', async () => {
     const leaf = await withoutExtensions(await certify(client, root, []), root);
     expect(isVerified(leaf, [], [await certify(root, root)])).toBe(true);
     expect(isVerified(leaf, [], [await certify(stranger, stranger)])).toBe(false);

@@ -60,7 +60,7 @@ describe('a token that kube-apiserver accepts', () => {
   });
 
   test.each([
-    ['with the audiences that it may have', ['https://platform.example', issuer]],
+    ['with the known audiences', ['https://platform.example', issuer]],
     ['without audiences if none are known', []],
   ])('a token that kube-apiserver accepts is reviewed %s', async (_, audiences) => {
     const { authenticate, client } = lab({ authenticated: true, user: robot }, audiences);
@@ -282,7 +282,7 @@ describe('when many unknown tokens arrive', () => {
     });
   });
 
-  test('unknown tokens beyond 2,000 waiting ones are rejected with 429, except those of another source', async () => {
+  test('further unknown tokens are rejected with 429 while 2,000 wait, except those of another source', async () => {
     const { authenticate, client } = lab({ authenticated: true, user: robot });
     const release = hold(client);
     const all = Array.from({ length: 2_100 }, (_, index) => authenticate(forged(index), `192.0.2.${index % 25}`));

@@ -217,7 +217,7 @@ async function identityToken(clientID: string): Promise<LoggedIn & { readonly id
 
 describe('an id_token of a listed client', () => {
   // evidence: id-token-bearer-ends
-  test('an id_token of a listed client authenticates its user until the session is revoked, and is then rejected with the reason', async () => {
+  test('an id_token of a listed client authenticates its user until the session is revoked, and is then rejected with an error that gives the reason', async () => {
     const { accounts, session, identity, authenticate } = await identityToken('platform-cli');
     expect(await authenticate(identity)).toMatchObject({ username: 'alice', sessionID: session.metadata.name });
     expect(await authenticate(identity)).toMatchObject({ username: 'alice' });
@@ -228,7 +228,7 @@ describe('an id_token of a listed client', () => {
     });
   });
 
-  test('an id_token of a client that is not listed is rejected with the reason', async () => {
+  test('an id_token of a client that is not listed is rejected with an error that gives the reason', async () => {
     const { identity, authenticate } = await identityToken('platform');
     await expect(authenticate(identity)).rejects.toMatchObject({
       message: expect.stringContaining('the token is an id_token of the client "platform"'),

@@ -185,7 +185,7 @@ describe('an authorization decision', () => {
     expect(reviews()).toBe(2);
   });
 
-  test('the age of an authorization decision counts from its request, since the right may be revoked before the response', async () => {
+  test('the age of an authorization decision is measured from its request, since the right can be revoked before the response', async () => {
     const { authorizer, client, reviews } = lab();
     client.before = () => new Promise((resolve) => setTimeout(resolve, 3_000));
     const first = authorizer.authorize(alice, listNodes);
@@ -251,7 +251,7 @@ test.each<[string, Partial<UserInfo>, Attributes]>([
   ['subresource', {}, { ...pod, subresource: 'exec' }],
   ['namespace', {}, { ...pod, namespace: 'b' }],
   ['name', {}, { ...pod, name: 'q' }],
-  ['request without the subresource', {}, { verb: 'get', group: '', resource: 'pods', namespace: 'a', name: 'p' }],
+  ['subresource (none)', {}, { verb: 'get', group: '', resource: 'pods', namespace: 'a', name: 'p' }],
   ['path', {}, { verb: 'get', path: '/metrics' }],
 ])('an authorization decision is not reused for another %s', async (_, person, attributes) => {
   const { authorizer, reviews } = lab();

@@ -66,7 +66,7 @@ describe('a device authorization response', () => {
     [0, 5],
     [1e-9, 1],
     [1e20, 60],
-  ])('a device authorization response with the interval %j is polled every %d s', (interval, expected) => {
+  ])('a device authorization response with the interval %j causes a poll every %d s', (interval, expected) => {
     expect(deviceOf({ ...deviceResponse, interval })?.interval).toBe(expected);
   });
 

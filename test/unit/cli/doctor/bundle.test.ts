@@ -48,7 +48,7 @@ const context = new Context({
   now: () => Date.now(),
 });
 
-test('a support bundle has the log of each pod that has not ended, or the reason why it is not available', async () => {
+test('a support bundle has the log of each pod that has not terminated, or the reason why the log is not available', async () => {
   const file = join(folder, 'bundle.tar.gz');
   await writeBundle(file, {}, context);
   const content = gunzipSync(readFileSync(file)).toString('latin1');
@@ -64,7 +64,7 @@ test('a support bundle has the log of each pod that has not ended, or the reason
     expect(content).toContain(text);
 });
 
-test('a support bundle does not replace a file, or follow a link', async () => {
+test('a support bundle does not replace an existing file or follow a symbolic link', async () => {
   const [file, link, target] = ['existing', 'link', 'target'].map((name) => join(folder, name)) as [
     string,
     string,

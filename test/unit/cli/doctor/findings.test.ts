@@ -301,7 +301,7 @@ describe('the clock', () => {
   const sent = new Date('2026-01-01T00:00:00Z').getTime();
   const date = new Date(sent).toUTCString();
   test.each([
-    ['that is equal has no skew', sent, sent + 500, 0],
+    ['that shows the same time has no skew', sent, sent + 500, 0],
     ['within the second of the Date header has no skew', sent + 900, sent + 950, 0],
     ['within the tolerance has no skew', sent + 10_900, sent + 11_000, 0],
     ['that is ahead has a positive skew', sent + 31_000, sent + 31_100, 30_000],
@@ -317,7 +317,7 @@ describe('the clock', () => {
   });
 });
 
-test('the rules of a role become one review for each verb, resource and name', () => {
+test('the rules of a role cause one access review for each verb, resource and name', () => {
   const rules = [
     { apiGroups: ['iam.platform.io'], resources: ['users/status'], verbs: ['patch'] },
     { apiGroups: [''], resources: ['configmaps'], resourceNames: ['a', 'b'], verbs: ['get'] },

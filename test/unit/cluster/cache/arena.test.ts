@@ -79,7 +79,7 @@ describe('an arena', () => {
     );
   });
 
-  test('an arena stores a list in few pieces after it is compacted, and again after changes', async () => {
+  test('an arena stores a list in few pieces after each compaction, even if objects changed in between', async () => {
     const arena = new Arena(1_000_000_000);
     const objects = Array.from({ length: 1_000 }, () => stored(1_000).object);
     for (const object of objects) arena.add(object);

@@ -221,7 +221,7 @@ describe('a cached resource', () => {
     }
   });
 
-  test('a list of cached namespaces contains those that a role in them allows the caller to get', async () => {
+  test('a list of cached namespaces contains those in which a role allows the caller to get the namespace', async () => {
     cluster.objects['/api/v1/namespaces'] = ['a', 'b', 'c'].map((name) => object('Namespace', '', name));
     granted = ['a', 'b', 'x'];
     authorizer.authorize = async (_, attributes) => ({
@@ -508,7 +508,7 @@ describe('an uncached resource', () => {
     expect(await refused(routes, `${base}/namespaces/a/secrets/none`)).toMatchObject({ code: 404 });
   });
 
-  test('an uncached resource is listed in a state that is not older than the requested version', async () => {
+  test('an uncached resource is listed at the requested version or a later one', async () => {
     expect((await get(routes, `${base}/secrets?resourceVersion=9`)).body).toMatchObject({ totalItems: 6 });
     expect(await refused(routes, `${base}/secrets?resourceVersion=10`)).toMatchObject({ code: 504 });
   });

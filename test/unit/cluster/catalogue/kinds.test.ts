@@ -117,7 +117,7 @@ const served = (group: string, resource: string): DiscoveredResource => ({
   revision: '',
 });
 
-test('a kind gets its filters by group and plural name, whatever version is served', () => {
+test('the filters of a kind depend on its group and plural name, whatever version is served', () => {
   expect(genericDefinition(served('apps', 'deployments'), kinds)).toMatchObject({
     kind: 'Kind',
     underlying: { group: 'apps', version: 'v7', resource: 'deployments' },

@@ -40,7 +40,7 @@ test('the shares of a memory limit count towards one total', () => {
   expect(limit.held).toBe(5 * mebibyte);
 });
 
-test('the memory limit frees only the memory needed before it rejects a request', () => {
+test('the memory limit releases only as much memory as a request needs', () => {
   const old = [limit.share('a'), limit.share('b'), limit.share('c')];
   for (const share of old) share.hold(3 * mebibyte);
   rooms = old.map((share) => () => share.release());
@@ -49,7 +49,7 @@ test('the memory limit frees only the memory needed before it rejects a request'
   expect(rooms).toHaveLength(1);
 });
 
-test('a share of a memory limit holds no memory after it is released to make room for its own request', () => {
+test('a share of a memory limit holds no memory after its own rejected request has released it', () => {
   const pods = limit.share('pods');
   pods.hold(6 * mebibyte);
   rooms = [() => pods.release()];

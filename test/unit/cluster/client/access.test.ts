@@ -52,7 +52,7 @@ describe('a kubeconfig', () => {
     expect(fileAccess(kubeconfig()).server).toBe('https://192.0.2.2:6443');
   });
 
-  test('a kubeconfig may be YAML', async () => {
+  test('a kubeconfig can be YAML', async () => {
     const file = put(
       'config',
       `apiVersion: v1
@@ -101,7 +101,7 @@ contexts:
     expect(() => fileAccess([first, second], 'nowhere')).toThrow(/has no context "nowhere" with a cluster$/);
   });
 
-  test('a kubeconfig may contain certificates', async () => {
+  test('a kubeconfig can contain certificates', async () => {
     const file = kubeconfig({
       cluster: { 'certificate-authority-data': base64('ca'), 'tls-server-name': 'kubernetes' },
       user: { 'client-certificate-data': base64('cert'), 'client-key-data': base64('key') },
@@ -115,7 +115,7 @@ contexts:
     });
   });
 
-  test('a kubeconfig may refer to certificate files', async () => {
+  test('a kubeconfig can refer to certificate files', async () => {
     for (const name of ['ca', 'cert', 'key']) put(name, name);
     const file = kubeconfig({
       cluster: { 'certificate-authority': 'ca' },
@@ -135,7 +135,7 @@ contexts:
     expect(await fileAccess(file).tls()).toEqual({ rejectUnauthorized: false });
   });
 
-  test('a kubeconfig may contain a token, refer to a token file, or contain neither', async () => {
+  test('a kubeconfig can contain a token, refer to a token file, or do neither', async () => {
     put('token', 'from-file');
     expect(await fileAccess(kubeconfig({ user: { token: 't' } })).headers()).toEqual({ Authorization: 'Bearer t' });
     expect(await fileAccess(kubeconfig({ user: { tokenFile: 'token' } })).headers()).toEqual({
@@ -144,7 +144,7 @@ contexts:
     expect(await fileAccess(kubeconfig()).headers()).toEqual({});
   });
 
-  test('a kubeconfig may name a plugin that returns a token or a certificate', async () => {
+  test('a kubeconfig can name a plugin that returns a token or a certificate', async () => {
     const exec = { apiVersion: 'client.authentication.k8s.io/v1', command: plugin({ token: 'from-plugin' }) };
     expect(await fileAccess(kubeconfig({ user: { exec } })).headers()).toEqual({ Authorization: 'Bearer from-plugin' });
     plugin({ clientCertificateData: 'cert', clientKeyData: 'key' });

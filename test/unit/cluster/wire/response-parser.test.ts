@@ -44,15 +44,15 @@ const whole: Record<string, [text: string, method: string, body: string, trailer
   'the head only': [`${ok}${length(5)}\r\n`, 'HEAD', '', [], true],
   'the head of chunks only': [`${ok}${chunked}\r\n`, 'HEAD', '', [], true],
   'status 204': ['HTTP/1.1 204 No Content\r\n\r\n', 'DELETE', '', [], true],
-  'status 304 with the length of what it is about': [`HTTP/1.1 304\r\n${length(9)}\r\n`, 'GET', '', [], true],
-  'what goes before it': [
+  'status 304 with the length of the unchanged content': [`HTTP/1.1 304\r\n${length(9)}\r\n`, 'GET', '', [], true],
+  'informational responses before it': [
     `HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 x\r\nLink: a\r\n\r\n${ok}${length(1)}\r\na`,
     'PUT',
     'a',
     [],
     true,
   ],
-  'a wish to close': [`${ok}connection: Keep-Alive, CLOSE\r\n${length(1)}\r\na`, 'GET', 'a', [], false],
+  'a request to close the connection': [`${ok}connection: Keep-Alive, CLOSE\r\n${length(1)}\r\na`, 'GET', 'a', [], false],
   'HTTP/1.0': [`HTTP/1.0 200 OK\r\n${length(1)}\r\na`, 'GET', 'a', [], false],
 };
 

@@ -101,7 +101,7 @@ test.each([429, 503])(
   },
 );
 
-test('the recheck of an exec requires the right to create after any review allowed it, even if earlier reviews denied it', async () => {
+test('the recheck of an exec requires the right to create once any review has confirmed the right, even if earlier reviews denied it', async () => {
   const recheck = await start(`${pod}/exec`, ['get']);
   await expect(recheck(['get'])).resolves.toBeUndefined();
   await expect(recheck(both)).resolves.toBeUndefined();
@@ -138,7 +138,7 @@ test.each([429, 503])(
   },
 );
 
-test('the recheck of an exec that started after the right to create was granted requires it, even if a denial is still cached', async () => {
+test('the recheck of an exec that started after the right to create was granted requires the right, even if a denial is still cached', async () => {
   let verbs = ['get'];
   let now = 0;
   const cluster = new MemoryCluster();

@@ -54,7 +54,7 @@ describe('a request that does not end', () => {
 test.each([
   ['is sent after the watch if it is ready', true, /first[^]*last[^]*second$/],
   ['ends the connection after the watch if it is incomplete', false, /first[^]*last\r\n0\r\n\r\n/],
-])('a pipelined response that waits behind a watch until its deadline %s', async (_, isReady, expected) => {
+])('a pipelined response whose deadline passes while it waits behind a watch %s', async (_, isReady, expected) => {
   const { promise: ended, resolve: end } = Promise.withResolvers<void>();
   const { promise: isHandled, resolve: handled } = Promise.withResolvers<void>();
   const both = doing(async (_req, res, { info, signal }) => {

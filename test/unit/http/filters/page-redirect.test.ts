@@ -17,11 +17,11 @@ test.each(['/', '/?from=a-bookmark'])('a browser that opens %s is redirected to 
 
 test.each<[string, string, AppRequest, number]>([
   ['over plain HTTP without a public URL', '/', { headers: { accept: html } }, 401],
-  ['that accepts anything', '/', { secure: true, headers: { accept: '*/*' } }, 401],
+  ['that accepts any media type', '/', { secure: true, headers: { accept: '*/*' } }, 401],
   ['without an Accept header', '/', { secure: true }, 401],
-  ['with an identity', '/', { secure: true, headers: { accept: html, ...as('alice').headers } }, 200],
+  ['that is authenticated', '/', { secure: true, headers: { accept: html, ...as('alice').headers } }, 200],
   ['at another path', '/nowhere', browser, 401],
-  ['that posts', '/', { ...browser, method: 'POST' }, 401],
+  ['that sends POST', '/', { ...browser, method: 'POST' }, 401],
 ])('a client %s is not redirected', async (_, path, options, status) => {
   expect((await sendRequest(face({ home: '/oauth/account' }).app, path, options)).status).toBe(status);
 });
@@ -69,7 +69,7 @@ describe('a page over plain HTTP', () => {
 
   test.each<[string, string, AppRequest]>([
     ['for a program', '/oauth/open', { headers: { accept: '*/*' } }],
-    ['with an identity', '/oauth/open', overHTTP(as('alice').headers as Record<string, string>)],
+    ['for an authenticated client', '/oauth/open', overHTTP(as('alice').headers as Record<string, string>)],
     ['behind a proxy that terminates TLS', '/oauth/open', overHTTP({ 'x-forwarded-proto': 'https' })],
     ['behind a proxy that sends Forwarded', '/oauth/open', overHTTP({ forwarded: 'for=192.0.2.1;proto=https' })],
     ['for other paths', '/livez', overHTTP()],

@@ -13,7 +13,7 @@ const from = (origin: string, method = 'GET', headers: Readonly<Record<string, s
 const preflight = { 'access-control-request-method': 'GET', 'access-control-request-headers': 'authorization' };
 
 describe('a page of a configured origin', () => {
-  test('a page of a configured origin may read responses, but never with the cookies of the browser', async () => {
+  test('a page of a configured origin is allowed to read responses, but never with the cookies of the browser', async () => {
     const { headers } = await from(known);
     expect(headers).toMatchObject({ 'access-control-allow-origin': known, vary: 'Origin' });
     expect(headers).not.toHaveProperty('access-control-allow-credentials');
@@ -27,7 +27,7 @@ describe('a page of a configured origin', () => {
   });
 
   // evidence: authorize-no-cors
-  test('a page of a configured origin may not read the authorization endpoint, which only browsers open', async () => {
+  test('a page of a configured origin is not allowed to read the authorization endpoint, which only browsers open', async () => {
     const { app } = face({ settings: { corsAllowedOrigins: [known] } });
     for (const method of ['GET', 'OPTIONS']) {
       const { headers } = await sendRequest(app, '/oauth/authorize', {
@@ -49,7 +49,7 @@ test.each([
   'https://console.example:444',
   'http://console.example',
   'null',
-])('a page of the origin %s may not read responses', async (origin) => {
+])('a page of the origin %s is not allowed to read responses', async (origin) => {
   for (const { status, headers } of [await from(origin), await from(origin, 'OPTIONS', preflight)]) {
     expect(status).toBe(401);
     expect(Object.keys(headers).filter((name) => name.startsWith('access-control-'))).toEqual([]);
@@ -58,7 +58,7 @@ test.each([
   }
 });
 
-test('no page of another origin may read responses unless an origin is configured', async () => {
+test('no page of another origin is allowed to read responses unless an origin is configured', async () => {
   const { headers } = await sendRequest(face().app, resourcePath, { headers: { origin: known } });
   expect(Object.keys(headers).filter((name) => name.startsWith('access-control-'))).toEqual([]);
 });

@@ -37,7 +37,7 @@ test('JSON of any depth is indented', async () => {
   expect(await indentedText([deep])).toBe(JSON.stringify(JSON.parse(deep.toString()), null, 2));
 });
 
-test('indented JSON has a Content-Length if it fits in one block, and is indented while it is read otherwise', async () => {
+test('indented JSON has a Content-Length if it fits in one block, and is otherwise indented while the client reads', async () => {
   const small = await formatted([[Buffer.from('{"a":1}')]], json, wanted);
   expect(small.length).toBe(JSON.stringify({ a: 1 }, null, 2).length);
   let taken = 0;

@@ -161,7 +161,7 @@ describe('a list response', () => {
   test.each([
     ['GET', large.length / part, Buffer.concat(large)],
     ['HEAD', 0, Buffer.alloc(0)],
-  ])('a list response to %s is compressed for a client that accepts it', async (method, wanted, body) => {
+  ])('a list response to %s is compressed for a client that accepts gzip', async (method, wanted, body) => {
     const response = new FakeResponse();
     const { parts, made } = counting();
     const plain = async (): Promise<Streamed> => ({ length: 1, parts: parts() });

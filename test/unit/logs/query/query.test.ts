@@ -49,7 +49,7 @@ test('a log query without parameters selects the newest ten records up to the cu
   });
 });
 
-test('a log query may have all parameters at once', () => {
+test('a log query can have all parameters at once', () => {
   const text =
     'operation=query&namespaces=a,b&workloads=w&pods=p&containers=c&namespace_query=N&workload_query=W&pod_query=P&container_query=C' +
     '&log_query=x y,%E2%82%AC&start_time=5&end_time=7&sort=asc&from=3&size=0&pretty=1&timeout=3s&follow=false';
@@ -211,7 +211,7 @@ describe('an invalid log query', () => {
   });
 });
 
-test('a keyword for the text of log records may contain tabs and ANSI colours', () => {
+test('a keyword for the text of log records can contain tabs and ANSI colours', () => {
   expect(parse('log_query=%09at,%1B[31mred').log_query).toEqual(['\tat', '\u001b[31mred']);
 });
 

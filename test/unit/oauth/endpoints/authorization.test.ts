@@ -240,7 +240,7 @@ describe('an authorization request', () => {
     ['the implicit flow', { response_type: 'token' }, 'unsupported_response_type'],
     ['the hybrid flow', { response_type: 'code id_token' }, 'unsupported_response_type'],
     ['no PKCE', { code_challenge: undefined, code_challenge_method: undefined }, 'invalid_request'],
-    ['PKCE of the method plain', { code_challenge_method: 'plain' }, 'invalid_request'],
+    ['PKCE with the method plain', { code_challenge_method: 'plain' }, 'invalid_request'],
     ['PKCE without a method', { code_challenge_method: undefined }, 'invalid_request'],
     ['an invalid challenge', { code_challenge: 'short' }, 'invalid_request'],
     ['a client without the grant', { client_id: 'grantless' }, 'unauthorized_client'],
@@ -292,7 +292,7 @@ describe('an authorization request', () => {
   );
 
   // evidence: authorize-unknown-parameters
-  test('an authorization request may have unknown parameters, and parameters without a value count as omitted', async () => {
+  test('an authorization request can have unknown parameters, and parameters without a value count as omitted', async () => {
     const browser = browserOf(await lab());
     await codeOf(browser);
     const fields = { unknown: 'x', resource: '', state: '', nonce: '', prompt: '', max_age: '' };
@@ -348,7 +348,7 @@ describe('an authorization request', () => {
     },
   );
 
-  test('an authorization request may have a nonce of 512 characters', async () => {
+  test('an authorization request can have a nonce of 512 characters', async () => {
     expect((await browserOf(await lab()).open(authorize({ nonce: 'n'.repeat(512) }))).status).toBe(200);
   });
 
@@ -365,7 +365,7 @@ describe('an authorization request', () => {
 
 describe('an authorization code', () => {
   // evidence: code-replay
-  test('an authorization code that is used again revokes the session that it started', async () => {
+  test('reuse of an authorization code revokes the session that the first use started', async () => {
     const made = await lab();
     const code = await codeOf(browserOf(made));
     const tokens = (await made.token(exchange(code))).json();
@@ -558,8 +558,8 @@ describe('the login page', () => {
   test.each([
     ['a browser without a form token', {}, {}],
     ['a browser with the form token of another browser', { form_token: 'A'.repeat(43) }, {}],
-    ['another site', undefined, { 'sec-fetch-site': 'cross-site' }],
-    ['another origin of the same site', undefined, { 'sec-fetch-site': 'same-site' }],
+    ['a cross-site page', undefined, { 'sec-fetch-site': 'cross-site' }],
+    ['a same-site page of another origin', undefined, { 'sec-fetch-site': 'same-site' }],
   ])('the login page rejects a form from %s', async (_, fields, headers) => {
     const made = await lab();
     const browser = browserOf(made);
@@ -681,7 +681,7 @@ describe('the consent page', () => {
   });
 
   // evidence: consent-csrf
-  test('the consent page accepts no consent from another site or for an unregistered redirect URI', async () => {
+  test('the consent page accepts no cross-site consent, and no consent for an unregistered redirect URI', async () => {
     const browser = browserOf(await lab());
     const page = await browser.submit(await browser.open(authorize()), credentials());
     const { action, fields } = formIn(page.text);

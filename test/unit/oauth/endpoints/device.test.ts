@@ -132,7 +132,7 @@ test('opening the device page with the user code in its URL shows the code witho
   expect((await browser.submit(page, {})).text).toContain('value="allow"');
 });
 
-test.each(['lower case', 'no hyphen', 'spaces'])('a user code may be typed with %s', async (how) => {
+test.each(['lower case', 'no hyphen', 'spaces'])('a user code can be entered with %s', async (how) => {
   const all = await waiting();
   const code = all.device['user_code'] ?? '';
   const typed = {
@@ -216,7 +216,7 @@ describe('a device', () => {
     expect((await poll()).json()['error_description']).toBe('wait 15 seconds between requests');
   });
 
-  test('a device gets the same error each time for an unknown code, and no state is stored for it', async () => {
+  test('a device gets the same error each time for an unknown code, and nothing is stored for the code', async () => {
     const { poll } = await waiting();
     const forged = { device_code: `${'a'.repeat(32)}.${'A'.repeat(43)}.${'A'.repeat(22)}` };
     const long = { device_code: `\u20ac${'x'.repeat(60_000)}` };
@@ -385,7 +385,7 @@ describe('the device page', () => {
   });
 
   // evidence: device-csrf
-  test('the device page accepts no decision from another site', async () => {
+  test('the device page accepts no cross-site decision', async () => {
     const all = await waiting();
     const { fields } = formIn((await typeIn(all)).text);
     const response = await all.browser.send(

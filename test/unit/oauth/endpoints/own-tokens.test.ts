@@ -172,7 +172,7 @@ describe('introspection', () => {
     ['in the form', { client_id: 'platform-cli' }, {}],
     ['in the form with an empty secret', { client_id: 'platform-cli', client_secret: '' }, {}],
     ['in HTTP Basic', {}, { authorization: `Basic ${btoa('platform-cli:')}` }],
-  ])('introspection is not available to a client without a secret that is named %s', async (_, fields, headers) => {
+  ])('introspection is not available to a public client that is named %s', async (_, fields, headers) => {
     const lab = await logIn();
     const response = await lab.post('/oauth/introspect', { token: lab.access, ...fields }, { headers });
     expect({ status: response.status, error: response.json()['error'] }).toEqual({

@@ -43,7 +43,7 @@ describe('starting a login at a provider', () => {
   test.each<[string, string, Readonly<Record<string, string>>, number]>([
     ['with a form that was not issued to this browser', 'sso', { form_token: 'another' }, 403],
     ['that does not exist', 'three', {}, 404],
-    ['with a target on another site', 'sso', { next: 'https://attacker.example/' }, 400],
+    ['with a cross-site target', 'sso', { next: 'https://attacker.example/' }, 400],
     ['without a target', 'sso', { next: '' }, 400],
     [
       'with a target that does not fit in a cookie',
@@ -74,7 +74,7 @@ describe('a user whose login failed', () => {
 
   test.each([
     ['after the timeout can start again at the requested page', withCode, withCode],
-    ['with a target on another site gets no link to it', 'https://evil.example/', undefined],
+    ['with a cross-site target gets no link to the target', 'https://evil.example/', undefined],
     ['without a target gets no link to start again', undefined, undefined],
   ])('a user whose login failed at the callback of a provider %s', async (_, to, expected) => {
     const browser = browserOf(await lab());

@@ -74,7 +74,7 @@ describe('a login at the token endpoint', () => {
     expect(response.json()).not.toHaveProperty('refresh_token');
   });
 
-  test('a login at the token endpoint may authenticate its client by HTTP Basic', async () => {
+  test('a login at the token endpoint can authenticate its client by HTTP Basic', async () => {
     const { token } = await createLab();
     const authorization = `Basic ${Buffer.from('platform:platform').toString('base64')}`;
     const fields = { ...login, client_id: undefined, client_secret: undefined };
@@ -338,7 +338,7 @@ describe('a token refresh', () => {
   });
 
   // evidence: refresh-narrower-scope
-  test('a token refresh may request a narrower scope, and a later refresh may request the full scope again', async () => {
+  test('a token refresh can request a narrower scope, and a later refresh can request the full scope again', async () => {
     const made = await createLab();
     const first = await tokensOf(made, { ...login, scope: 'openid profile groups' });
     const narrowed = (await made.token({ ...refreshWith(first.refresh), scope: 'openid' })).json();

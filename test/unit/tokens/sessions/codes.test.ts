@@ -103,7 +103,7 @@ describe('an authorization code', () => {
       'another token of the same session with a valid HMAC',
       (code: string) => tokens.first(tokens.sessionOf(code) ?? ''),
     ],
-    ['its successor', (code: string) => tokens.successor(code)],
+    ['the next token derived from the code', (code: string) => tokens.successor(code)],
   ])('an authorization code cannot be redeemed with %s, and stays valid', async (_, other) => {
     const code = await newCode();
     expect(await use(other(code))).toBe('unknown');

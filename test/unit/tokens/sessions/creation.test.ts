@@ -172,7 +172,7 @@ describe('sessions of one kind do not evict others', () => {
     expect(namesIn(cluster)).toContain(session.metadata.name);
   });
 
-  test.each(['Client', 'ServiceAccount'] as const)('a %s may have more sessions than a user', async (subjectKind) => {
+  test.each(['Client', 'ServiceAccount'] as const)('a %s can have more sessions than a user', async (subjectKind) => {
     const { cluster, replica } = lab();
     const { sessions } = await replica();
     for (let index = 0; index < 110; index += 1) await sessions.createFixed({ ...login, subjectKind });

@@ -109,7 +109,7 @@ describe('pending device authorizations', () => {
     expect(stored(made.cluster)).toHaveLength(1);
   });
 
-  test('a new device gets 503 when the cluster rejects it for another reason', async () => {
+  test('a device authorization request gets 503 when the cluster rejects the new object with 403', async () => {
     replica.client.before = failing('POST', new KubeError(403, { message: 'no' }));
     await expect(newDevice()).rejects.toMatchObject({ code: 503 });
   });

@@ -41,7 +41,7 @@ async function lost() {
 }
 
 describe('a refresh', () => {
-  test('a refresh returns the successor of the refresh token and extends the idle timeout', async () => {
+  test('a refresh returns a new refresh token and extends the idle timeout', async () => {
     const { cluster, clock, replica } = lab();
     const { sessions } = await replica();
     const { session, refreshToken } = await sessions.create(login);
@@ -52,7 +52,7 @@ describe('a refresh', () => {
     expect(stored(cluster)).toHaveLength(1);
   });
 
-  test('a refresh that is repeated within the grace period returns the same successor on any replica, and writes nothing', async () => {
+  test('a refresh that is repeated within the grace period returns the same new refresh token on any replica, and writes nothing', async () => {
     const { cluster, clock, replica } = lab();
     const [one, two] = [await replica(), await replica()];
     const { refreshToken } = await one.sessions.create(login);
@@ -113,7 +113,7 @@ describe('a refresh', () => {
     expect(await sessions.active(session.metadata.name)).toBeUndefined();
   });
 
-  test('a refresh on a replica whose watch lags uses the state in the cluster', async () => {
+  test('a refresh on a replica whose watch lags reads the session from the cluster', async () => {
     const { replica } = lab();
     const [one, two] = [await replica(), await replica()];
     const { session, refreshToken } = await one.sessions.create(login);
@@ -128,7 +128,7 @@ describe('a refresh', () => {
     expect(await refresh(two.sessions, tokens.successor(fourth))).toBe('ended');
   });
 
-  test('a refresh whose response was lost is repeated with the same successor', async () => {
+  test('a refresh whose response was lost returns the same new refresh token when it is repeated', async () => {
     const { replica } = lab();
     const { sessions, client } = await replica();
     const { refreshToken } = await sessions.create(login);
@@ -142,7 +142,7 @@ describe('a refresh', () => {
 
   describe('a refresh whose response was lost for longer than the grace period', () => {
     // evidence: refresh-lost-grace
-    test('a refresh with a lost response can be repeated after the grace period on the same replica, which starts the grace period again', async () => {
+    test('a refresh with a lost response can be repeated after the grace period on the same replica, and starts a new grace period', async () => {
       const { one, two, clock, refreshToken } = await lost();
       const successor = await granted(one, refreshToken);
       expect(successor).toBe(tokens.successor(refreshToken));
@@ -154,7 +154,7 @@ describe('a refresh', () => {
     });
 
     // evidence: refresh-lost-successor-used
-    test('a refresh with a lost response that is repeated after the grace period revokes the session if the successor was used', async () => {
+    test('a refresh with a lost response that is repeated after the grace period revokes the session if the new refresh token was used', async () => {
       const { one, two, refreshToken } = await lost();
       await granted(two, tokens.successor(refreshToken));
       expect(await refresh(one, refreshToken)).toBe('reused');
@@ -223,7 +223,7 @@ describe('a refresh', () => {
     expect(client.requests.map(({ method }) => method)).toEqual(['PUT']);
   });
 
-  test('a refresh of a session that changed since the lookup must be retried, and then returns the same successor', async () => {
+  test('a refresh of a session that changed since the lookup must be retried, and then returns the same new refresh token', async () => {
     const { replica } = lab();
     const [one, two] = [await replica(), await replica()];
     const { refreshToken } = await one.sessions.create(login);
@@ -262,7 +262,7 @@ describe('a refresh', () => {
     expect(await sessions.active(session.metadata.name)).toBeDefined();
   });
 
-  test('concurrent repeated refreshes on two replicas all return the same successor', async () => {
+  test('concurrent repeated refreshes on two replicas all return the same new refresh token', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.scheduler(),

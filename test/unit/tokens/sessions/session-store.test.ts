@@ -6,7 +6,7 @@ import { lab, login, minute, path, second } from '../../../labs/sessions.ts';
 
 describe('the session store of a replica', () => {
   // evidence: session-watch-silent
-  test('the session store of a replica whose watch sends nothing for 15 s returns 503, even if the cluster responds otherwise', async () => {
+  test('the session store of a replica whose watch sends nothing for 15 s returns 503, even if the cluster responds to other requests', async () => {
     const { clock, replica } = lab();
     const { sessions, client } = await replica();
     const { session } = await sessions.create(login);

@@ -332,7 +332,7 @@ describe('following pod logs', () => {
     await until(0);
   });
 
-  test('following pod logs reads the log of a pod from the beginning when the pod gets a node later', async () => {
+  test('following pod logs reads the log of a pod from the beginning when the pod is scheduled later', async () => {
     put('a', []);
     const log = cluster.podLogs.logs.get('n/a/c');
     if (log !== undefined) log.refusal = { code: 204, reason: '' };
