@@ -121,7 +121,7 @@ test('candidate namespaces are confirmed by access reviews with bounded concurre
   expect(maxOpen).toBe(32);
 });
 
-test('access to a list of one namespace by name is reviewed for that name', async () => {
+test('a request for one object name in all visible namespaces is reviewed for that name in each namespace', async () => {
   granted = ['a', 'b'];
   allowed = new Set(['watch b/p']);
   expect(await visible(pods, { verb: 'watch', name: 'p' })).toEqual(['b']);

@@ -137,7 +137,7 @@ describe('the audit webhook', () => {
     expect(received.map(({ items }) => items)).toEqual([[1, 2, 3], [4]]);
   });
 
-  test('a redirect of the audit webhook is not followed, its events are lost, and the log does not contain the token', async () => {
+  test('a redirect of the audit webhook is not followed, the events are counted as lost, and the log does not contain the token', async () => {
     const { log, lines } = logOfLines();
     const { received, lost, sink } = await lab([307], { token: () => 'of-the-receiver', log });
     write(sink, 1, 3);

@@ -145,7 +145,7 @@ test('a slow write stays the only write, whatever values are added in the meanti
   expect([openMeanwhile, maxOpen]).toEqual([1, 1]);
 });
 
-test('a value added while the write of its key fails is written with the earlier one, after the other keys', async () => {
+test('a value added while the write of its key fails is written with the earlier value, after the other keys', async () => {
   fail = (key) => {
     if (key !== 'a') return undefined;
     fail = () => undefined;

@@ -117,7 +117,7 @@ describe('an OpenID provider', () => {
     ['with a query in its issuer', { issuer: 'https://sso.example?a' }, 'oidc.issuer'],
     ['without a secret', { clientSecretRef: undefined }, 'oidc.clientSecretRef'],
     ['without the scope openid', { scopes: ['profile'] }, 'must contain "openid"'],
-    ['with two scopes in one', { scopes: ['openid profile'] }, 'oidc.scopes[0]'],
+    ['with two scopes in one list item', { scopes: ['openid profile'] }, 'oidc.scopes[0]'],
     ['with a claim without a name', { claims: { groups: '' } }, 'oidc.claims.groups'],
     ['with a configured subject claim', { claims: { subject: 'email' } }, 'oidc.claims.subject'],
   ])('an OpenID provider %s is rejected', (_, changes, message) => {

@@ -88,7 +88,7 @@ async function document(path: string): Promise<Record<string, Record<string, Rec
 }
 
 describe('the OpenAPI 3 document', () => {
-  test('the OpenAPI 3 document contains the schema of the cluster under a name of this server', async () => {
+  test('the OpenAPI 3 document contains the schemas of the cluster under names of this server', async () => {
     const { components } = await document(groupPath);
     expect(components?.['schemas']).toEqual({
       [`${own}.Node`]: {

@@ -158,7 +158,7 @@ test('revoking a session ends only the watches of that session', async () => {
   await rest.response;
 });
 
-test('a watch that starts after the server ended all streams gets 503', async () => {
+test('a watch that starts after the server has closed all streams gets 503', async () => {
   openStreams.endAll(0);
   authenticate = () => member('readers');
   const authorizer = { authorize: async () => ({ allowed: true, reason: '' }) };

@@ -338,7 +338,7 @@ describe('the Accept header', () => {
     expect(one.metadata).not.toHaveProperty('selfLink');
   });
 
-  test('the Accept header for metadata of the wrong shape gets 406', async () => {
+  test('the Accept header for the metadata of one object gets 406 for a list, and vice versa', async () => {
     expect(await refused(routes, path, as('PartialObjectMetadata'))).toMatchObject({ code: 406 });
     expect(await refused(routes, `${path}/a`, as('PartialObjectMetadataList'))).toMatchObject({ code: 406 });
   });

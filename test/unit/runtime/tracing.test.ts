@@ -121,7 +121,7 @@ const traceOf = (): Promise<unknown> => inClientSpan(sent, async (trace) => trac
 
 test.each([
   ['a task without a request', undefined],
-  ['a task whose request is over', Object.assign(new FakeSpan(), { isOver: true })],
+  ['a task whose request has completed', Object.assign(new FakeSpan(), { isOver: true })],
 ])('%s sends requests without a span', async (_, span) => {
   expect(await (span === undefined ? traceOf() : within(span, traceOf))).toBeUndefined();
 });

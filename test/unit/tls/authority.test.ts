@@ -171,7 +171,7 @@ describe('the CA rotation', () => {
     expect(await renewIfDue(announced, hosts, now)).toBe(announced);
   });
 
-  test('the CA rotation publishes a new CA, which does not sign yet, two years before the current CA expires', async () => {
+  test('the CA rotation publishes a new CA two years before the current CA expires, and still signs with the current CA', async () => {
     const before = await withLeft(700 * day);
     const after = await renewIfDue(before, hosts, now);
     expect(after).toMatchObject({ 'ca.crt': before['ca.crt'], 'ca.key': before['ca.key'] });

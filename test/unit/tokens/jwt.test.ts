@@ -388,7 +388,7 @@ describe('token verification', () => {
 
   // evidence: jwt-malformed
   test.each(['Na.a.', 'Na.a.a', 'e30.a.', 'e30.bm8.x', 'bnVsbA.bnVsbA.', '..', '.', ''])(
-    'token verification rejects the text %j, which resembles a token',
+    'token verification rejects text that resembles a token: %j',
     (text) => {
       const { tokens } = lab();
       expect(tokens.verifyAccess(text)).toBeUndefined();

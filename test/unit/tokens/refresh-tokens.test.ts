@@ -49,7 +49,7 @@ describe('refresh tokens', () => {
     ['%.%', 'an invalid HMAC'],
     ['%.%.', 'an empty HMAC'],
     ['%.%.%', 'a wrong HMAC'],
-  ])('the text %j, a refresh token with %s, belongs to no session', (pattern) => {
+  ])('a refresh token of the form %j belongs to no session, since it has %s', (pattern) => {
     const parts = [newSessionID(), 'b'.repeat(43), 'c'.repeat(22)];
     expect(tokens.sessionOf(pattern.replaceAll('%', () => parts.shift() ?? ''))).toBeUndefined();
   });

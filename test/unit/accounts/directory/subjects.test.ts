@@ -32,7 +32,7 @@ const bob = async (spec: Parameters<Accounts['putUser']>[1] = {}): Promise<strin
 const subject = (session: Session): Subject | undefined => subjectOf(session, accounts.directory);
 
 describe('the session of a user', () => {
-  test('the session of a user resolves to the current state of the user', async () => {
+  test('the session of a user resolves to the current groups and displayName of the user', async () => {
     await bob();
     const session = sessionOf();
     expect(subject(session)).toMatchObject({ username: 'bob', groups: ['b'] });

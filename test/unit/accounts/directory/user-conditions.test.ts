@@ -60,7 +60,7 @@ test('a User who is allowed to log in gets the condition Accepted unless it is a
 test.each([
   ['alice', {}, 'ConfiguredUser'],
   ['mallory', { groups: ['system:masters'] }, 'SystemName'],
-])('the condition Accepted of the User %s, who is not allowed to log in, is False', async (username, spec, reason) => {
+])('a User who is not allowed to log in gets the condition Accepted with the status False: %s', async (username, spec, reason) => {
   await accounts.putUser(username, spec);
   await checkUser(username);
   expect(patches()).toMatchObject([{ body: { status: { conditions: [{ status: 'False', reason }] } } }]);
@@ -113,7 +113,7 @@ async function write(username: string): Promise<void> {
 const but = (name: string): string =>
   `the user is allowed to log in while Active, but not with the e-mail address (shared with ${name})`;
 
-test('two Users who share an e-mail address both have a condition that names the other while they share it', async () => {
+test('two Users each have a condition that names the other as long as they share an e-mail address', async () => {
   await accounts.putUser('bob', { email: 'both@example.com' });
   await checkUser('bob');
   await write('bob');
@@ -144,7 +144,7 @@ test("a User's condition changes when the other owner of the shared e-mail addre
   expect(reportedTo('bob').at(-2)).toBe('True Accepted');
 });
 
-test('a User who shares an e-mail address with a configured user gets a condition about it', async () => {
+test('a User who shares an e-mail address with a configured user gets a condition about the shared address', async () => {
   accounts.configure({ users: [{ username: 'alice', email: 'both@example.com' }] });
   await accounts.putUser('bob', { email: 'both@example.com' });
   await checkUser('bob');

@@ -225,7 +225,7 @@ describe('reading a login history', () => {
     await expect(histories.of(alice)).rejects.toBe(bug);
   });
 
-  test('reading a login history returns an empty list for a user without one', async () => {
+  test('reading a login history returns an empty list for a user without a history', async () => {
     expect(await replica().histories.of(alice)).toEqual([]);
   });
 });

@@ -459,7 +459,7 @@ const old = (): number => clock.now() - limit.within;
 describe('a sweep of failed logins', () => {
   const sweepTime = 2 * minute;
 
-  test('a sweep of failed logins is not done by a replica that does not hold the Lease', async () => {
+  test('a sweep of failed logins is done only by the replica that holds the Lease', async () => {
     await replica();
     leave('old', old());
     await clock.advance(sweepTime);

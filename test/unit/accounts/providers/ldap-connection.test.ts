@@ -23,7 +23,7 @@ test.each([
   ['{dn}', '(uid={dn})'],
   ['$&$1', '(uid=$&$1)'],
   ['ö', '(uid=ö)'],
-])('an LDAP filter for the name %j contains it as one value (RFC 4515 section 3)', (username, filled) => {
+])('an LDAP filter contains the name %j as one value (RFC 4515 section 3)', (username, filled) => {
   expect(fill('(uid={username})', { username, dn: 'never' })).toBe(filled);
 });
 

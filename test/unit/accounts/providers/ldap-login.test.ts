@@ -92,7 +92,7 @@ describe('an LDAP login', () => {
     expect(made.sessions.ofUser(uid)).toHaveLength(1);
   });
 
-  test('an LDAP login is rejected while two Users are linked to the entry, or the link is to another provider or subject', async () => {
+  test('an LDAP login requires exactly one User that is linked to the same provider and subject', async () => {
     const made = await lab('lookup');
     await made.putUser('a', { identities: [{ provider: 'other', subject: '1' }] }, false);
     await made.putUser('b', { identities: [{ provider: 'corp', subject: '2' }] }, false);
@@ -117,7 +117,7 @@ describe('an LDAP login', () => {
     expect(description(await as(made, 'erin'))).toBe(usual);
   });
 
-  test('an LDAP login is rejected with the instruction to change the password if the linked User must change it', async () => {
+  test('an LDAP login is rejected with the instruction to change the password if a password change is due for the linked User', async () => {
     const made = await lab('lookup');
     const identities = [{ provider: 'corp', subject: '1' }];
     await made.putUser('e.miller', { identities, passwordChangeRequired: true }, false);
@@ -132,7 +132,7 @@ describe('an LDAP login', () => {
 });
 
 describe('a first LDAP login', () => {
-  test('a first LDAP login creates a User from the entry, and later logins use it', async () => {
+  test('a first LDAP login creates a User from the entry, and later logins use this User', async () => {
     const made = await lab();
     made.ldap.entries.set('erin', { subject: '1', displayName: 'Erin', email: 'e@example.org' });
     expect((await as(made, 'erin')).status).toBe(200);
@@ -337,7 +337,7 @@ describe('the password of an LDAP login', () => {
     expect(made.ldap.shown).toEqual(['ldaps://one.example erin']);
   });
 
-  test('the password of an LDAP login is not sent to providers after an unavailable one, which may know the name', async () => {
+  test('the password of an LDAP login is not sent to providers after an unavailable provider, since that provider could know the name', async () => {
     const made = await lab();
     made.configure({ identityProviders: [provider('one'), provider('two')] });
     made.ldap.isDown = true;

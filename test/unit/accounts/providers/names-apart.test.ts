@@ -85,7 +85,7 @@ describe('failed logins by e-mail address and by username', () => {
     },
   );
 
-  test('failed logins by e-mail address count for the user even when the address changes, but not for the username', async () => {
+  test('failed logins by e-mail address count for the user even after a change of the address, but not for logins by username', async () => {
     const made = await createLab({ loginLimit });
     await made.putUser('carol', { email: 'carol@example.org' });
     for (let time = 0; time < 3; time += 1) expect(await statusOf(made, 'carol@example.org')).toBe(400);

@@ -107,7 +107,7 @@ describe('a label selector', () => {
     }),
   );
 
-  test('a label selector is parsed from every notation', () => {
+  test('a label selector is parsed in every notation', () => {
     fc.assert(
       fc.property(fc.uniqueArray(requirement, { selector: JSON.stringify }), space, (requirements, gap) => {
         expect(parseLabelSelector(requirements.map((one) => write(one, gap)).join(','))).toEqual(requirements);

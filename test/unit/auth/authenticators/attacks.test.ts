@@ -99,7 +99,7 @@ describe('session fixation', () => {
 });
 
 // evidence: other-tokens-as-bearer
-test('a bearer token must be an access token of this server, since all other tokens, codes and cookies are rejected', async () => {
+test('tokens, codes and cookies other than access tokens of this server are rejected as bearer tokens', async () => {
   const made = await lab();
   const browser = browserOf(made);
   const code = await codeOf(browser);
@@ -161,7 +161,7 @@ test.each([
   '//console.example/callback',
   'https://console.example/callback\0',
   ' https://console.example/callback',
-])('the redirect_uri %j, which only resembles the registered one, is rejected', async (redirect_uri) => {
+])('a redirect_uri that only resembles the registered one is rejected: %j', async (redirect_uri) => {
   const response = await browserOf(await lab()).open(authorize({ redirect_uri }));
   expect({ status: response.status, location: response.headers['location'] }).toEqual({
     status: 400,

@@ -297,7 +297,7 @@ describe('when many unknown tokens arrive', () => {
     expect(refusals[0]?.reason).toMatchObject({ code: 429, headers: { 'Retry-After': '1' } });
   });
 
-  test('neither another address nor the recheck of a stream is rejected while unknown tokens of four /48s fill the queue', async () => {
+  test('neither tokens of another address nor rechecks of streams are rejected while unknown tokens of four /48s fill the queue', async () => {
     const { authenticate, client } = lab({ authenticated: true, user: robot });
     const release = hold(client);
     const settled = Promise.allSettled(

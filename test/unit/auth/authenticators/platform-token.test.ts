@@ -58,7 +58,7 @@ const refusal = {
 };
 
 describe('an access token of this server', () => {
-  test('an access token of this server authenticates its user with the current state of the directory', async () => {
+  test('an access token of this server authenticates its user with the current groups of the user', async () => {
     const { accounts, session, token, authenticate } = await logIn();
     const user = await authenticate(token);
     expect(user).toEqual({
@@ -120,7 +120,7 @@ describe('an access token of this server', () => {
   });
 
   // evidence: session-state-unknown
-  test('an access token of this server gets 503 while the state of its session cannot be read', async () => {
+  test('an access token of this server gets 503 while its session cannot be read', async () => {
     const { accounts, token, authenticate } = await logIn();
     await settle();
     await authenticate(token);

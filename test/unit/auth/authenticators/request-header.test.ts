@@ -120,14 +120,14 @@ describe('extra values of the request headers', () => {
     ['keep a key with a bad encoding unchanged', ['50%: v', '%ff%: w'], { '50%': ['v'], '%ff%': ['w'] }],
     ['keep a key whose encoding has only one digit unchanged', ['a%4: v', '%4z: w'], { 'a%4': ['v'], '%4z': ['w'] }],
     [
-      'may have names of Object.prototype',
+      'can have names of Object.prototype',
       ['__proto__: v', 'constructor: w'],
       {
         ['__proto__']: ['v'],
         constructor: ['w'],
       },
     ],
-    ['may have an empty key', [': v'], { '': ['v'] }],
+    ['can have an empty key', [': v'], { '': ['v'] }],
   ])('extra values of the request headers %s', (_, lines, extra) => {
     const headers = lines.map((line) => {
       const [key = '', value = ''] = line.split(': ');

@@ -34,7 +34,7 @@ describe('the order of the checks', () => {
     expect(new Set(names).size).toBe(names.length);
   });
 
-  test('a check is not run if a check that it needs failed, or was not run for that reason', async () => {
+  test('a check is not run if a check that it needs failed, or was not run because of a failure', async () => {
     const results = await run(
       check('a', [], [failed('broken', 'fix a')]),
       check('b', ['a'], [ok('')]),

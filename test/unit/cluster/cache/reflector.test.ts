@@ -111,7 +111,7 @@ describe('the first list of a reflector', () => {
     expect(calls).toEqual(['replace  at 3']);
   });
 
-  test('the first list of a reflector is restarted when it expires between two pages', async () => {
+  test('the first list of a reflector is restarted when its continue token expires between two pages', async () => {
     const { cluster, clock, calls } = await lab();
     await cluster.last.respond(422, status(422, 'Invalid'));
     await cluster.last.respond(200, list([bare('a', '5')], { resourceVersion: '10', continue: 'next' }));

@@ -186,7 +186,7 @@ describe('the cache of a resource', () => {
     },
   );
 
-  test('the cache of a resource is not created if this server is not allowed to read the resource, or if that cannot be checked', async () => {
+  test('the cache of a resource is not created if this server is not allowed to read the resource, or if the right cannot be checked', async () => {
     allowed = false;
     expect(await use('pods')).toBeUndefined();
     allowed = new KubeError(0, {});

@@ -568,7 +568,7 @@ describe('an uncached resource', () => {
     expect(catalogue.listMemory.held).toBe(0);
   });
 
-  test('a read of an uncached resource takes no memory from caches, however much of it one user leaves unread', async () => {
+  test('a read of an uncached resource takes no memory from caches, however much of the response one user leaves unread', async () => {
     cluster.objects['/api/v1/configmaps'] = [object('ConfigMap', 'a', 'x')];
     cluster.objects[paths[2] ?? ''] = [object('Secret', 'b', 'x', { data: { filling: 'x'.repeat(600_000) } })];
     maxBytes = 8_000_000;

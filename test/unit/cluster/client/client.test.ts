@@ -134,7 +134,7 @@ describe('a user who sends as many requests as possible', () => {
   }, 10_000);
 });
 
-test('a request that is aborted while it waits for a slot fails with the same KubeError as one that is aborted later', async () => {
+test('a request that is aborted while it waits for a slot fails with the same KubeError as a request that is aborted later', async () => {
   const kube = new FakeKubeApiserver();
   kube.serve = () => undefined;
   const own = await clientOf('opaque', await kube.listen());

@@ -101,7 +101,7 @@ describe.each(['v2', 'v3'] as const)('the OpenAPI %s document of custom resource
     expect(ids).toEqual(expect.arrayContaining(['readABV1NamespacedCronStatus', 'readABV1NamespacedCronStatus_4']));
   });
 
-  test('the OpenAPI document of custom resources omits parts that would make it too large, and reports this', () => {
+  test('the OpenAPI document of custom resources omits parts that would make it too large, and reports the omission', () => {
     const [first] = [describeDefinition(crontabs)].map(({ fragments }) => fragments[form]);
     const maxBytes = (first?.paths.length ?? 0) + (first?.schemas.length ?? 0);
     const document = JSON.parse(textOf(form, [crontabs, things], { maxBytes })) as Document;

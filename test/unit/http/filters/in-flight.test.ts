@@ -188,7 +188,7 @@ test('anonymous requests take no slots of users', async () => {
   expect((await all[0])?.status).toBe(200);
 });
 
-test('requests that wait for authentication take no slots of users, and each address has few slots', async () => {
+test('requests that wait for authentication take no slots of users, and have a limited number of slots per address', async () => {
   const { promise: reviewed, resolve: review } = Promise.withResolvers<void>();
   const { app } = face({
     settings: { maxInFlight: 1, maxInFlightPerUser: 1 },

@@ -71,7 +71,7 @@ test('a log store that does not support `follow` does not support it with a scop
   expect(withScope(fakeStore(), () => undefined)).not.toHaveProperty('follow');
 });
 
-test('a log stream whose reader disconnects is also ended in the log store', async () => {
+test('a log stream whose reader disconnects is also closed in the log store', async () => {
   let isLeft = false;
   async function* endless(): AsyncGenerator<readonly LogRecord[], Cut> {
     try {

@@ -37,7 +37,7 @@ test('each chunk of a log export has its own timeout, which does not run while t
   await expect(pieces.next()).rejects.toMatchObject({ code: 504 });
 });
 
-test('a log export whose reader disconnects is also ended in the log store', async () => {
+test('a log export whose reader disconnects is also closed in the log store', async () => {
   let isEnded = false;
   const store = withTimeout(
     fakeStore({

@@ -144,7 +144,7 @@ describe('revocation', () => {
 describe('introspection', () => {
   // evidence: introspection-active
   test.each([asClient, by('resource')])(
-    'introspection of an access token by %j returns its properties',
+    'introspection of an access token with the client parameters %j returns the properties of the token',
     async (client) => {
       const lab = await logIn();
       const { claims } = readJWT(lab.access);

@@ -56,7 +56,7 @@ describe('a new session', () => {
     expect(client.requestsTo('GET', sid)).toHaveLength(1);
   });
 
-  test('a new session is rejected with 503 when the cluster fails or does not respond', async () => {
+  test('creating, reading and refreshing a session fail with 503 when the cluster fails or does not respond', async () => {
     const { replica } = lab();
     const { sessions, client } = await replica();
     for (const failure of [unreachable(new Error('reset')), new KubeError(403, { message: 'forbidden' })]) {

@@ -6,7 +6,7 @@ import { logOfLines } from '../../../fakes/log.ts';
 import { settle } from '../../../labs/cluster-fakes.ts';
 import { failing, granted, lab, lifetimes, login, minute, path, refresh, stored } from '../../../labs/sessions.ts';
 
-describe('the end of a session', () => {
+describe('the expiry and revocation of a session', () => {
   test.each([
     ['when it was not refreshed within the idle timeout', lifetimes.refreshTokenIdle - 1],
     ['at its maximum age, however often it is refreshed', lifetimes.sessionMaxAge - 1],
@@ -99,8 +99,8 @@ describe('the end of a session', () => {
   );
 });
 
-describe('a replica that is stopped', () => {
-  test('a replica that is stopped sends no more requests about sessions, and leaves no timer', async () => {
+describe('a stopped replica', () => {
+  test('a stopped replica sends no more requests about sessions, and leaves no timer', async () => {
     const { clock, replica } = lab();
     const { sessions, client } = await replica();
     await sessions.create(login);

@@ -382,7 +382,7 @@ test('FirstEntries keeps the first log records in order', () => {
   );
 });
 
-test('export windows cover every second exactly once, and have at most the maximum size unless a window is a single time slot', () => {
+test('export windows cover every second exactly once, and do not exceed the maximum size unless they cover a single second', () => {
   const sizes = fc.array(fc.tuple(fc.nat(100_000), fc.integer({ min: 1, max: 500 })), { maxLength: 200 });
   fc.assert(
     fc.property(sizes, (all) => {

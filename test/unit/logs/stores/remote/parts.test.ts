@@ -50,7 +50,7 @@ test('the spans of a log query are adjacent', () => {
   for (const [index, part] of parts.slice(1).entries()) expect(part.start).toBe((parts[index]?.end ?? 0) + 1);
 });
 
-test('a log query of all namespaces has one part, and one of no namespace has none', () => {
+test('a log query of all namespaces has one part, and a log query of no namespace has none', () => {
   for (const cut of [spansOf, sharesOf]) {
     expect(cut(everything)).toEqual([{ start: undefined, end: everything.end * 1_000, visible: undefined }]);
     expect(cut({ ...everything, namespaces: new Map() })).toEqual([]);
