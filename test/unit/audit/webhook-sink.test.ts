@@ -148,7 +148,7 @@ describe('the audit webhook', () => {
     expect(lines()[0]).not.toContain('of-the-receiver');
   });
 
-  test('the audit webhook gets no events if its certificate is from another CA than the configured one', async () => {
+  test('the audit webhook gets no events if its certificate is from a CA other than the configured CA', async () => {
     const authority = await createAuthority('receivers');
     const { certificate: cert, key } = await authority.issue({ commonName: 'receiver', server: ['127.0.0.1'] });
     let requests = 0;

@@ -47,7 +47,7 @@ test('a benchmark result for losses has no factor, since no losses are allowed',
   expect(columns(verdicts({ ...nothing, others: { [name]: 0 } })[0] ?? '').at(-1)).toBe('met');
 });
 
-test('termCost() returns the extra time of a first response over a repeated one, per object and term', () => {
+test('termCost() returns the extra time of a first response over a repeated response, per object and term', () => {
   const cases = {
     in: { [labels.first]: figures(0.35), [labels.again]: figures(0.1) },
     exists: { [labels.first]: figures(0.35) },

@@ -43,7 +43,7 @@ describe('a histogram', () => {
     expect(all.quantile(1)).toBe(100);
   });
 
-  test('a histogram counts a negative time as zero and an excessive one as the longest', () => {
+  test('a histogram counts a negative time as zero and an excessive time as the longest time', () => {
     const histogram = new Histogram();
     histogram.add(-5);
     expect(histogram.quantile(1)).toBe(0);

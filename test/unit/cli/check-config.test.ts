@@ -115,12 +115,15 @@ describe('check-config with another file', () => {
   test.each([
     ['Helm values', 'replicaCount: 2\nconfig: {authentication: {issuer: ""}}\nimage: {tag: x}\n'],
     ['another object', 'apiVersion: v1\nkind: Secret\ndata: {platform.yaml: eA==}\n'],
-  ])('check-config rejects another file with an error of one sentence that names what is expected: %s', async (_, text) => {
-    expect(await check(text)).toBe(1);
-    expect(printed).toEqual([
-      expect.stringMatching(/is not a cluster configuration.*PlatformConfiguration.*platform\.yaml/),
-    ]);
-  });
+  ])(
+    'check-config rejects another file with an error of one sentence that names what is expected: %s',
+    async (_, text) => {
+      expect(await check(text)).toBe(1);
+      expect(printed).toEqual([
+        expect.stringMatching(/is not a cluster configuration.*PlatformConfiguration.*platform\.yaml/),
+      ]);
+    },
+  );
 
   test.each(['---\n', '# comment\n---\n'])('check-config accepts a configuration after %j', async (start) => {
     expect(await check(`${start}${head}authentication: {issuer: "https://platform.example"}\n`)).toBe(0);

@@ -142,7 +142,7 @@ test('an entry of discovery that has only subresources is not a resource', async
   expect(discovery.resolve('things')).toBeUndefined();
 });
 
-test('a discovery document in another format is not treated as an empty one', async () => {
+test('a discovery document in another format is not treated as an empty document', async () => {
   await start();
   cluster.documents['/apis'] = { kind: 'APIGroupList', groups: [] };
   await clock.advance(80_000);
@@ -174,7 +174,7 @@ async function startWithDefinition(): Promise<FakeRequest> {
 }
 
 describe('a changed resource', () => {
-  test('a changed resource is seen within a minute, and unchanged documents are not transferred again', async () => {
+  test('a changed resource is discovered within a minute, and unchanged documents are not transferred again', async () => {
     await start();
     let notifications = 0;
     discovery.changed.subscribe(() => (notifications += 1));

@@ -22,10 +22,13 @@ test.each(names)(
   },
 );
 
-test.each(names)('the gateway does not forward a request of a verified caller who impersonates the unverified user %j', (name) => {
-  const caller: UserInfo = { username: 'system:admin', groups: ['system:masters'], via: 'token-review' };
-  expect(() => headersOf(caller, { ...name, via: 'token' })).toThrow(expect.objectContaining({ code: 403 }));
-});
+test.each(names)(
+  'the gateway does not forward a request of a verified caller who impersonates the unverified user %j',
+  (name) => {
+    const caller: UserInfo = { username: 'system:admin', groups: ['system:masters'], via: 'token-review' };
+    expect(() => headersOf(caller, { ...name, via: 'token' })).toThrow(expect.objectContaining({ code: 403 }));
+  },
+);
 
 test('the gateway forwards no anonymous request', () => {
   expect(() => callerOf({ user: undefined } as RequestContext)).toThrow(expect.objectContaining({ code: 401 }));

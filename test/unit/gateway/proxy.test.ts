@@ -132,7 +132,10 @@ test.each([
   ['HEAD', 503, '1'],
   ['POST', 502, undefined],
   ['DELETE', 502, undefined],
-])('an aborted %s gets %d, since only requests without side effects can be retried safely', (method, code, retryAfter) => {
-  const { code: actual, headers } = requestAborted({ method });
-  expect([actual, headers['Retry-After']]).toEqual([code, retryAfter]);
-});
+])(
+  'an aborted %s gets %d, since only requests without side effects can be retried safely',
+  (method, code, retryAfter) => {
+    const { code: actual, headers } = requestAborted({ method });
+    expect([actual, headers['Retry-After']]).toEqual([code, retryAfter]);
+  },
+);

@@ -41,7 +41,7 @@ test('users see their own login records, starting with the newest, up to the lim
     expect((await lab.call(token, 'GET', `users/~/loginrecords?${query}`)).status).toBe(400);
 });
 
-test('the login records of another user require the right to read them', async () => {
+test('reading the login records of another user requires the right to read login records', async () => {
   const alice = await lab.login('alice');
   for (const name of ['bob', 'nobody'])
     expect((await lab.call(alice, 'GET', `users/${name}/loginrecords`)).status).toBe(403);

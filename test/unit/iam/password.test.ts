@@ -285,7 +285,7 @@ describe('setting the password of another user', () => {
     }
   });
 
-  test('setting the password of another user without one creates a Secret that the user owns', async () => {
+  test('setting the password of another user who has none creates a Secret that the user owns', async () => {
     lab.rights.set('carol', ['update users/password']);
     const uid = await lab.putUser('dora', {}, false);
     const token = await lab.login('carol');

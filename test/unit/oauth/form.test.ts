@@ -109,7 +109,7 @@ test.each([
 
 const tooLarge = { error: 'invalid_request', code: 413 };
 
-test('a form of 64 KiB is accepted, and a larger one gets 413', async () => {
+test('a form of 64 KiB is accepted, and a larger form gets 413', async () => {
   expect((await read(`a=${'x'.repeat(65_534)}`)).result).toHaveProperty('a');
   expect((await read(`a=${'x'.repeat(65_535)}`)).result).toMatchObject(tooLarge);
 });

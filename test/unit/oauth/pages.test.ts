@@ -41,14 +41,17 @@ test.each([
   ['http://127.0.0.1:8000/callback', 'https: http://127.0.0.1:8000', '127.0.0.1:8000'],
   // A source expression cannot name an IPv6 address.
   ['http://[::1]:8000/callback', 'https: http:', '[::1]:8000'],
-])('the forms on pages that lead to %s are allowed to submit to this server and to %s', async (redirect_uri, sources, shown) => {
-  const browser = await open();
-  const login = await browser.open(authorize({ redirect_uri }));
-  const consent = await browser.submit(login, asAlice);
-  for (const { headers } of [login, consent])
-    expect(headers['content-security-policy']).toContain(`; form-action 'self' ${sources}; base-uri 'none'`);
-  expect(consent.text).toContain(`You will be redirected to ${shown}.`);
-});
+])(
+  'the forms on pages that lead to %s are allowed to submit to this server and to %s',
+  async (redirect_uri, sources, shown) => {
+    const browser = await open();
+    const login = await browser.open(authorize({ redirect_uri }));
+    const consent = await browser.submit(login, asAlice);
+    for (const { headers } of [login, consent])
+      expect(headers['content-security-policy']).toContain(`; form-action 'self' ${sources}; base-uri 'none'`);
+    expect(consent.text).toContain(`You will be redirected to ${shown}.`);
+  },
+);
 
 test.each(['/oauth/login', '/oauth/account', '/oauth/device?redirect_uri=x'])(
   'the forms of %s are allowed to submit only to this server',

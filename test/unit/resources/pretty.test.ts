@@ -30,19 +30,22 @@ afterEach(async () => {
 
 const paths = ['/kapis/resources.platform.io/v1alpha3/nodes', '/apis/resources.platform.io/v1alpha3/nodes'];
 
-test.each(paths)('only a part of the response for %s?pretty=true is created while the client does not read', async (path) => {
-  const document = (await get(routes, `${path}?pretty=true`)).text;
-  expect(document).toBe(`${JSON.stringify(JSON.parse(document), null, 2)}${path.startsWith('/apis') ? '\n' : ''}`);
-  const before = process.memoryUsage().arrayBuffers;
-  for (let i = 0; i < readers; i += 1) {
-    const started = call(routes, `${path}?pretty=true`);
-    started.response.stalled = true;
-    calls.push(started);
-  }
-  while (calls.some(({ response }) => response.chunks.length === 0))
-    await new Promise((resolve) => setImmediate(resolve));
-  expect(process.memoryUsage().arrayBuffers - before).toBeLessThan((readers * document.length) / 4);
-});
+test.each(paths)(
+  'only a part of the response for %s?pretty=true is created while the client does not read',
+  async (path) => {
+    const document = (await get(routes, `${path}?pretty=true`)).text;
+    expect(document).toBe(`${JSON.stringify(JSON.parse(document), null, 2)}${path.startsWith('/apis') ? '\n' : ''}`);
+    const before = process.memoryUsage().arrayBuffers;
+    for (let i = 0; i < readers; i += 1) {
+      const started = call(routes, `${path}?pretty=true`);
+      started.response.stalled = true;
+      calls.push(started);
+    }
+    while (calls.some(({ response }) => response.chunks.length === 0))
+      await new Promise((resolve) => setImmediate(resolve));
+    expect(process.memoryUsage().arrayBuffers - before).toBeLessThan((readers * document.length) / 4);
+  },
+);
 
 test.each(paths)('the headers of %s?pretty=true are the same for HEAD, whatever the size of the body', async (path) => {
   for (const query of ['pretty=true', 'pretty=true&limit=1', 'pretty=true&limit=0&labelSelector=none'])

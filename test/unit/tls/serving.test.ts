@@ -57,7 +57,7 @@ describe('replicas', () => {
   });
 });
 
-test('replicas switch from one CA to the next together, and the Secret keeps the required parts of both', async () => {
+test('replicas switch from one CA to the next together, and the Secret keeps the required parts of both CAs', async () => {
   const day = 86_400_000;
   const cluster = new MemoryCluster();
   let now = Date.now();

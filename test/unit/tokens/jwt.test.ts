@@ -510,7 +510,7 @@ describe('an id_token as a bearer token', () => {
   );
 
   // evidence: id-token-unlisted
-  test('an id_token as a bearer token of another client is rejected with the reason, even when it is cached', () => {
+  test('an id_token as a bearer token of another client is rejected with an error that gives the reason, even when the token is cached', () => {
     const { tokens } = lab();
     const token = issue('platform');
     for (let times = 0; times < 2; times += 1) {

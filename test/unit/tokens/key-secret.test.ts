@@ -121,7 +121,7 @@ describe('replicas that watch the same key Secret', () => {
   });
 
   test.each([{}, { key: 'AAAA' }])(
-    'replicas that watch the same key Secret keep their key when %j is stored, and report it',
+    'replicas that watch the same key Secret keep their key when %j is stored, and report the problem',
     async (data) => {
       const { cluster, start } = lab();
       const one = await start();

@@ -69,7 +69,7 @@ describe('a client with a hashed secret', () => {
     configure({ name: 'web', secretHash: accounts.hashes.of('right', cheap) }, { name: 'plain', secret: 'right' }),
   );
 
-  test('a client with a hashed secret can authenticate repeatedly, while only one hash is computed', async () => {
+  test('a client with a hashed secret can authenticate repeatedly with only one hash computation', async () => {
     expect(await authenticate('web', 'right')).toBe('web');
     expect(await workOf('web', 'right')).toBe(0);
     expect(await authenticate('web', 'right')).toBe('web');

@@ -60,11 +60,14 @@ test('a User who is allowed to log in gets the condition Accepted unless it is a
 test.each([
   ['alice', {}, 'ConfiguredUser'],
   ['mallory', { groups: ['system:masters'] }, 'SystemName'],
-])('a User who is not allowed to log in gets the condition Accepted with the status False: %s', async (username, spec, reason) => {
-  await accounts.putUser(username, spec);
-  await checkUser(username);
-  expect(patches()).toMatchObject([{ body: { status: { conditions: [{ status: 'False', reason }] } } }]);
-});
+])(
+  'a User who is not allowed to log in gets the condition Accepted with the status False: %s',
+  async (username, spec, reason) => {
+    await accounts.putUser(username, spec);
+    await checkUser(username);
+    expect(patches()).toMatchObject([{ body: { status: { conditions: [{ status: 'False', reason }] } } }]);
+  },
+);
 
 test("a failed write of a User's condition is retried", async () => {
   await accounts.putUser('bob');
@@ -278,7 +281,7 @@ describe('after the server has stopped', () => {
     expect(patches()).toEqual([]);
   });
 
-  test('no further condition is written after the one that is being written when the server stops', async () => {
+  test('no further condition is written after the write that is in progress when the server stops', async () => {
     for (const name of ['bob', 'carol']) await accounts.putUser(name);
     client.before = ({ method }) => {
       if (method === 'PATCH') conditions.stop();

@@ -342,7 +342,7 @@ const names = (): string[] =>
     .toSorted();
 
 describe('sweeping login histories', () => {
-  test('sweeping login histories deletes those of removed configured users and those without entries', async () => {
+  test('sweeping login histories deletes histories of removed configured users and histories without entries', async () => {
     const histories = await written();
     histories.start();
     await sweep();

@@ -165,7 +165,7 @@ describe('the hard limit', () => {
     expect(wait(attempt('alice', '10.0.0.2'))).toBe(0);
   });
 
-  test('the hard limit of an address allows an attempt when the oldest failure expires, not when the last one does', () => {
+  test('the hard limit of an address allows an attempt when the oldest failure expires, not when the latest failure does', () => {
     const { wait, fail, advance } = lab({ ...limit, perAddress: 2 });
     fail(attempt('one'));
     advance(4 * minute);

@@ -488,7 +488,7 @@ describe('a sweep of failed logins', () => {
     expect(one.lines().join('\n')).not.toContain('swept');
   });
 
-  test('a sweep of failed logins continues with the other tables when one is already deleted', async () => {
+  test('a sweep of failed logins continues with the other tables when one table is already deleted', async () => {
     const one = await replica(true);
     for (const name of ['first', 'second']) leave(name, old());
     one.client.before = ({ method, path: target }) => {

@@ -71,7 +71,12 @@ const ways = (hashes: CountingHashes): [string, string | undefined, string, bool
   ['a malformed hash', 'right', 'right', true],
   ['an empty hash', '', '', true],
   ['a password that is too long', hashes.of('right', slow), 'x'.repeat(maxPasswordBytes + 1), true],
-  ['a password that is too long, and the hash of an empty password', hashes.of('', slow), 'é'.repeat(maxPasswordBytes), true],
+  [
+    'a password that is too long, and the hash of an empty password',
+    hashes.of('', slow),
+    'é'.repeat(maxPasswordBytes),
+    true,
+  ],
   ['an empty password', hashes.of('right', slow), '', true],
 ];
 

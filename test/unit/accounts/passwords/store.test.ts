@@ -69,7 +69,7 @@ describe('a new password', () => {
     expect(parametersOf(valuesOf(passwordSecretOf(uid).name)['passwordHash'] ?? '')).toBe(preferred);
   });
 
-  test('a new password of a User without one is stored in a Secret that only the User owns', async () => {
+  test('a new password of a User without an earlier password is stored in a Secret that only the User owns', async () => {
     const uid = await accounts.putUser('bob', {}, false);
     await accounts.passwordStore.change(changeable('bob'), 'new password', true);
     expect(await logIn('bob', 'new password')).toBe(true);
@@ -81,7 +81,7 @@ describe('a new password', () => {
     expect(Object.keys(valuesOf(name))).toEqual(['passwordHash']);
   });
 
-  test('a new password of a configured user without one is stored in an Opaque Secret without an owner', async () => {
+  test('a new password of a configured user without an earlier password is stored in an Opaque Secret without an owner', async () => {
     await accounts.passwordStore.change(changeable('alice'), 'new password', false);
     expect(await logIn('alice', 'new password')).toBe(true);
     const secret = accounts.cluster.get(secrets, 'alice');

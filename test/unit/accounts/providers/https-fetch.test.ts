@@ -111,11 +111,14 @@ describe('a response of an OpenID provider', () => {
     expect(requests).toBe(1);
   });
 
-  test.each([200, 204, 304])('a response of an OpenID provider with the status %i is accepted without a body', async (status) => {
-    respond = (_, res) => res.writeHead(status).end();
-    const response = await get();
-    expect({ status: response.status, body: response.body }).toEqual({ status, body: null });
-  });
+  test.each([200, 204, 304])(
+    'a response of an OpenID provider with the status %i is accepted without a body',
+    async (status) => {
+      respond = (_, res) => res.writeHead(status).end();
+      const response = await get();
+      expect({ status: response.status, body: response.body }).toEqual({ status, body: null });
+    },
+  );
 
   test('a response of an OpenID provider is accepted with a body of 1 MiB', async () => {
     respond = (_, res) => res.end('x'.repeat(1_048_576));

@@ -200,7 +200,7 @@ describe('a connection to an LDAP server', () => {
     },
   );
 
-  test('a lost connection to an LDAP server is not reopened, since the new one might not use TLS', async () => {
+  test('a lost connection to an LDAP server is not reopened, since the new connection might not use TLS', async () => {
     const port = await server.listen(certificate, true);
     server.fault = () => 'close';
     const connection = await open({ url: `ldaps://127.0.0.1:${port}` });

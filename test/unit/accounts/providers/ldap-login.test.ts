@@ -124,7 +124,7 @@ describe('an LDAP login', () => {
     expect(description(await as(made, 'erin'))).toContain('must change your password first');
   });
 
-  test('an LDAP login of a disabled User fails in the same way as one with a wrong password', async () => {
+  test('an LDAP login of a disabled User fails in the same way as an LDAP login with a wrong password', async () => {
     const made = await lab('lookup');
     await made.putUser('erin', { identities: [{ provider: 'corp', subject: '1' }], state: 'Disabled' }, false);
     expect(description(await as(made, 'erin'))).toBe(usual);
@@ -309,7 +309,7 @@ describe('the audit event of a failed login', () => {
   });
 });
 
-test('an LDAP login looks up a name of 256 characters but not a longer one', async () => {
+test('an LDAP login looks up a name of 256 characters but not a longer name', async () => {
   const made = await lab();
   for (const length of [256, 257]) await as(made, 'n'.repeat(length), 'wrong');
   expect(made.ldap.lookedUp.filter((one) => one.includes('nn'))).toEqual([`ldaps://corp.example ${'n'.repeat(256)}`]);

@@ -96,7 +96,7 @@ test('an LDAP login binds as the service account, searches, binds as the entry, 
   expect(found).toEqual(['7']);
 });
 
-test('an LDAP login without groupSearch returns no groups, and one without bindDN searches anonymously', async () => {
+test('an LDAP login without groupSearch returns no groups, and an LDAP login without bindDN searches anonymously', async () => {
   await expect(attemptLogin({ bindPassword: undefined }, { bindDN: undefined })).resolves.toMatchObject({ groups: [] });
   expect(server.requests.filter(({ operation }) => operation === 'bind')).toEqual([
     { operation: 'bind', dn: '', password: '' },

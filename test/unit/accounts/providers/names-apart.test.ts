@@ -43,7 +43,7 @@ describe('failed logins by e-mail address and by username', () => {
     }
   });
 
-  test('failed logins by e-mail address and by username look the same, whether or not a user has the address', async () => {
+  test('failed logins by e-mail address and by username get the same response, whether or not a user has the address', async () => {
     const guess = fc.record({
       isEmail: fc.boolean(),
       isUpper: fc.boolean(),

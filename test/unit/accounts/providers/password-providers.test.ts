@@ -98,7 +98,7 @@ describe('LDAP providers', () => {
     expect(lookedUp.map(([, name]) => name === 'erin')).toEqual([true, true, true, false]);
   });
 
-  test('LDAP providers after the first one that has the name are not searched, and the identity from that provider is returned', async () => {
+  test('LDAP providers after the first provider that has the name are not searched, and the identity from that provider is returned', async () => {
     response = async () => result({ subject: '1', authenticate: async () => person });
     const identity = { provider: 'one', subject: '1' };
     await expect(find()).resolves.toMatchObject({ identity });
@@ -106,7 +106,7 @@ describe('LDAP providers', () => {
     expect(hosts()).toEqual(['one.example', 'one.example']);
   });
 
-  test('LDAP providers after the first one that has the name are searched for a random name if the password is wrong', async () => {
+  test('LDAP providers after the first provider that has the name are searched for a random name if the password is wrong', async () => {
     response = async () => result({ subject: '1' });
     const candidate = await find();
     expect(hosts()).toEqual(['one.example']);

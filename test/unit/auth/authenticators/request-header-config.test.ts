@@ -103,7 +103,7 @@ describe('the ConfigMap of the request-header configuration', () => {
       },
     ],
   ])(
-    'a ConfigMap of the request-header configuration with %s leaves the last valid one in effect and reports the reason',
+    'a ConfigMap of the request-header configuration with %s leaves the last valid configuration in effect and reports the reason',
     async (_, bad) => {
       const cluster = new MemoryCluster();
       await put(cluster, data());

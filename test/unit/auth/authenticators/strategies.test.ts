@@ -72,7 +72,7 @@ describe('a bearer token', () => {
     ],
     ['Bearer ', `${challenge}, error_description="the Authorization header has no token after 'Bearer'"`],
   ])(
-    'a bearer token that is unknown or malformed is rejected with 401, and the error describes only a malformed one: %j',
+    'a bearer token that is unknown or malformed is rejected with 401, and the error describes only a malformed token: %j',
     async (text, expected) => {
       await expect(authenticate(request(text), from)).rejects.toMatchObject({
         code: 401,

@@ -117,7 +117,7 @@ describe('a list response', () => {
     );
   });
 
-  test('a list response gives its items their kind and apiVersion', () => {
+  test('the items of a list response get their kind and apiVersion from the list', () => {
     expect(withTypeMeta(Buffer.from('{"metadata":{}}'), 'Node', 'v1').toString()).toBe(
       '{"kind":"Node","apiVersion":"v1","metadata":{}}',
     );

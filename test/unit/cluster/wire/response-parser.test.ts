@@ -52,7 +52,13 @@ const whole: Record<string, [text: string, method: string, body: string, trailer
     [],
     true,
   ],
-  'a request to close the connection': [`${ok}connection: Keep-Alive, CLOSE\r\n${length(1)}\r\na`, 'GET', 'a', [], false],
+  'a request to close the connection': [
+    `${ok}connection: Keep-Alive, CLOSE\r\n${length(1)}\r\na`,
+    'GET',
+    'a',
+    [],
+    false,
+  ],
   'HTTP/1.0': [`HTTP/1.0 200 OK\r\n${length(1)}\r\na`, 'GET', 'a', [], false],
 };
 

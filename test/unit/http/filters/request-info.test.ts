@@ -78,7 +78,7 @@ describe('a request for a path that is not a resource', () => {
     ['POST', '/oauth/token'],
     ['GET', '/openapi/v3/apis/g/v1'],
     ['GET', '/APIS/g/v1/pods'],
-  ])('the request %s %s is recognized as one for a path that is not a resource', (method, url) => {
+  ])('the request %s %s is recognized as a request for a path that is not a resource', (method, url) => {
     expect(parse(method, url)).toMatchObject({
       isResourceRequest: false,
       verb: method.toLowerCase(),

@@ -61,7 +61,7 @@ describe('query parameters', () => {
     expect(problemsOf('watch=2&limit=x&other=1')).toMatchObject([/^watch: /, /^limit: /, /^other: /].map(matching));
   });
 
-  test('query parameters with more than 20 problems are rejected with 20 of them and the number of others', () => {
+  test('query parameters with more than 20 problems are rejected with 20 of the problems and the number of further problems', () => {
     const query = Array.from({ length: 25 }, (_, at) => `unknown-${at}=1`).join('&');
     expect(problemsOf(query)).toHaveLength(20);
     expect(() => parameters.parse(new URLSearchParams(query))).toThrow(/; and 5 more$/);

@@ -572,7 +572,7 @@ describe('the login page', () => {
   });
 
   // evidence: login-cookie-required
-  test('the login page rejects a form from a browser without its cookie, or with two of them', async () => {
+  test('the login page rejects a form from a browser without the form cookie, or with two form cookies', async () => {
     const made = await lab();
     const browser = browserOf(made);
     const page = await browser.open(authorize());

@@ -115,7 +115,7 @@ test('a device that a user authorizes gets tokens for the user', async () => {
   expect(refreshed.status).toBe(200);
 });
 
-test('a device gets another user code if the first one is already taken', async () => {
+test('a device gets another user code if the first code is already taken', async () => {
   const made = await lab();
   let taken = 2;
   made.client.before = ({ method }) => {

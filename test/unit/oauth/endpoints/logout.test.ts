@@ -111,7 +111,7 @@ test.each<[string, Record<string, string>]>([
   expect(await isLoggedIn(all)).toBe(true);
 });
 
-test('an access token, or the id_token of another client than the named one, is not accepted as a logout hint', async () => {
+test('an access token or the id_token of a client other than the named client is not accepted as a logout hint', async () => {
   const all = await logIn(await lab());
   expect((await all.browser.open(logout({ id_token_hint: all.access }))).status).toBe(400);
   expect((await all.browser.open(logout({ id_token_hint: all.identity, client_id: 'other' }))).status).toBe(400);

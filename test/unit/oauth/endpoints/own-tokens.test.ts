@@ -230,7 +230,7 @@ describe('introspection', () => {
   });
 
   // evidence: introspection-expired
-  test('introspection of an expired access token returns only that it is inactive', async () => {
+  test('introspection of an expired access token returns only that the token is inactive', async () => {
     const lab = await logIn();
     // The session itself continues.
     await lab.clock.advance(121 * minute);
@@ -249,7 +249,7 @@ describe('introspection', () => {
       ({ access }) => craftJWT({ alg: 'none', typ: 'at+jwt' }, readJWT(access).claims),
       asClient,
     ],
-  ])('introspection of %s returns only that it is inactive', async (_, token, client) => {
+  ])('introspection of %s returns only that the token is inactive', async (_, token, client) => {
     const lab = await logIn();
     const response = await introspect(lab, token(lab), client);
     expect({ status: response.status, body: response.json() }).toEqual({ status: 200, body: inactive });

@@ -69,23 +69,26 @@ describe('a refresh', () => {
   test.each([
     ['the watch has sent', false],
     ['the watch has not sent yet', true],
-  ])('a refresh without a grace period rotates a session that %s, and does not revoke it', async (_what, isUnknown) => {
-    const { cluster, clock, replica } = lab({ ...lifetimes, refreshGrace: 0 });
-    const [one, two] = [await replica(), await replica()];
-    if (isUnknown) two.client.holdWatches();
-    const { refreshToken } = await one.sessions.create(login);
-    await settle();
-    two.client.after = async ({ method }) => {
-      if (method === 'PUT') await clock.advance(1);
-    };
-    let token = refreshToken;
-    for (let count = 0; count < 3; count += 1) {
-      const next = await granted(two.sessions, token);
-      expect(next).toBe(tokens.successor(token));
-      token = next;
-    }
-    expect(stored(cluster).map(({ status }) => status.phase)).toEqual(['Active']);
-  });
+  ])(
+    'a refresh without a grace period rotates the token of a session that %s, and does not revoke the session',
+    async (_what, isUnknown) => {
+      const { cluster, clock, replica } = lab({ ...lifetimes, refreshGrace: 0 });
+      const [one, two] = [await replica(), await replica()];
+      if (isUnknown) two.client.holdWatches();
+      const { refreshToken } = await one.sessions.create(login);
+      await settle();
+      two.client.after = async ({ method }) => {
+        if (method === 'PUT') await clock.advance(1);
+      };
+      let token = refreshToken;
+      for (let count = 0; count < 3; count += 1) {
+        const next = await granted(two.sessions, token);
+        expect(next).toBe(tokens.successor(token));
+        token = next;
+      }
+      expect(stored(cluster).map(({ status }) => status.phase)).toEqual(['Active']);
+    },
+  );
 
   // evidence: refresh-reuse
   test('a refresh that is repeated after the grace period revokes the session on every replica', async () => {
@@ -103,7 +106,7 @@ describe('a refresh', () => {
     }
   });
 
-  test('a refresh with the token before the previous one revokes the session, even within the grace period', async () => {
+  test('a refresh with the token before the previous token revokes the session, even within the grace period', async () => {
     const { replica } = lab();
     const { sessions } = await replica();
     const { session, refreshToken } = await sessions.create(login);
