@@ -25,9 +25,9 @@ const serviceAccount = /^system:serviceaccount:([a-z0-9-]+):[a-z0-9.-]+$/;
 
 /**
  * Returns the groups to send. Omits the groups that kube-apiserver adds by itself (impersonation.go), because
- * kube-apiserver authorizes each group that is sent. kube-apiserver appends `system:authenticated` if other groups are
- * sent and the user is not anonymous, and the groups of a ServiceAccount if no group is sent. The order of the groups
- * stays the same.
+ * kube-apiserver authorizes each group that is sent. If other groups are sent and the user is not anonymous,
+ * kube-apiserver appends `system:authenticated`. If no group is sent, kube-apiserver appends the groups of a
+ * ServiceAccount. The order of the groups stays the same.
  */
 function groupsToSend({ username, groups }: UpstreamIdentity): readonly string[] {
   const others = groups.at(-1) === authenticated ? groups.slice(0, -1) : groups;
