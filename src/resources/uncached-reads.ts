@@ -17,7 +17,7 @@ import type { ReadHandlers, ReadRequest } from './read-request.ts';
 import { forwardWatch } from './forwarded-watch.ts';
 import { UncachedResource } from './uncached-resource.ts';
 
-/** Returns the slots of forwarded watches, each of which has its own connection to kube-apiserver. */
+/** Returns the slots for forwarded watches. Each such watch has a dedicated connection to kube-apiserver. */
 export const forwardedWatchSlots = (): Slots =>
   new Slots({ what: 'watches of resources that are not cached', total: 100, perUser: 25 });
 

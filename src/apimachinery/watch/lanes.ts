@@ -1,6 +1,6 @@
 /**
- * Schedules watches whose filters search the bytes of objects. These watches are limited per user, and users rather
- * than watches take turns.
+ * Schedules watches whose filters search the bytes of objects. These watches are limited per user and scheduled
+ * round-robin by user, not by watch.
  */
 import { InProgress } from '../../runtime/bounded-cache.ts';
 import { Slice } from '../../runtime/slice.ts';

@@ -309,7 +309,7 @@ export class Watch<F> {
     return part.size === 0 ? nothing : framed(this.channel.options.framing, part.pieces);
   }
 
-  /** Adds the next object or change if the watch sees it. Returns false if there is none. */
+  /** Adds the next object or change if it passes the filters of the watch. Returns false if none is left. */
   #addNext(part: Part): boolean {
     const passes = this.#passes;
     const { format } = this.channel.options;

@@ -43,8 +43,8 @@ export interface Authorizer {
 const recheckAge = 1_000;
 
 /**
- * Returns an authorizer for rechecks of open streams. Decisions are at most `recheckAge` old, so the streams of a user
- * share them.
+ * Returns an authorizer for rechecks of open streams. Caches each decision for `recheckAge`, so that the streams of a
+ * user share it.
  */
 export const rechecking = (authorizer: Authorizer): Authorizer => ({
   authorize: (user, attributes) => authorizer.authorize(user, attributes, recheckAge),

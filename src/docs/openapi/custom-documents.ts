@@ -14,7 +14,7 @@ export type DocumentForm = 'v2' | 'v3';
 /** JSON of objects, without their braces. */
 interface Fragment {
   readonly paths: Buffer;
-  /** Schemas in the package of the group. */
+  /** Schemas whose names start with the reversed name of the group, such as `com.example.apps.`. */
   readonly schemas: Buffer;
 }
 

@@ -88,7 +88,7 @@ describe('the referenced Secrets', () => {
     expect(changes).toBe(before + 2);
   });
 
-  test('the referenced Secrets of earlier calls are no longer read unless the last call also names them', async () => {
+  test('a Secret that the last call does not name is no longer read', async () => {
     for (const name of ['a', 'b']) put(name, name);
     await follow('a');
     await follow('a', 'b');

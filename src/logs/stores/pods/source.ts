@@ -113,8 +113,8 @@ export async function sourcesOf(
   if (taken > max)
     reasons.add(
       isNarrow(selection)
-        ? `only the newest ${max} containers were read: name fewer pods`
-        : `only the newest ${max} containers were read: name namespaces, pods or workloads`,
+        ? `only the newest ${max} containers were read: select fewer pods`
+        : `only the newest ${max} containers were read: filter by namespace, pod or workload`,
     );
   const present = new Set(found.map(({ name }) => name));
   const gone = selection.pods.filter((name) => !present.has(name));

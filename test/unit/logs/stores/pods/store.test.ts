@@ -150,12 +150,12 @@ describe('a log query of pods', () => {
     );
     expect([wide.total, wide.partial?.reason]).toEqual([
       5,
-      'only the newest 5 containers were read: name namespaces, pods or workloads',
+      'only the newest 5 containers were read: filter by namespace, pod or workload',
     ]);
     const narrow = await storeWith({ wide: 5, narrow: 10 }).query(selection, page('asc', 0, 100), never);
     expect([narrow.total, narrow.partial?.reason]).toEqual([
       10,
-      'only the newest 10 containers were read: name fewer pods',
+      'only the newest 10 containers were read: select fewer pods',
     ]);
   });
 
