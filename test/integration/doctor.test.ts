@@ -24,6 +24,8 @@ import {
   removeServiceAccount,
   serviceAccountToken,
 } from '../labs/integration/kube.ts';
+import { eventually } from '../labs/integration/eventually.ts';
+import { apisPath } from '../labs/integration/http.ts';
 import { lab } from '../labs/integration/lab.ts';
 import { recordPresence, startExtra } from '../labs/integration/servers.ts';
 import { remember } from '../labs/integration/secrets.ts';
@@ -63,7 +65,13 @@ const patched = async (path: string, wrong: object, right: object): Promise<() =
 };
 
 // kube-apiserver may log that the server is unavailable, as it does while a replica is stopped.
-beforeAll(() => recordPresence(lab().dir, 0, false));
+beforeAll(async () => {
+  recordPresence(lab().dir, 0, false);
+  // A busy kube-apiserver can return 503 for some seconds after it reports that the APIService is available.
+  await eventually('kube-apiserver forwards requests to the server', async () => {
+    for (const path of [apisPath, '/apis/logging.platform.io/v1alpha2']) await kube().json(path);
+  });
+});
 afterAll(async () => {
   await available();
   recordPresence(lab().dir, 0, true);
