@@ -87,7 +87,8 @@ function redactConfiguration(text: string): string {
     // redacted.
     if (isValid ? typeof value === 'string' && isSecret(name) : value !== null) return redacted;
     // Paths and queries of receivers may contain tokens.
-    return receivers.has(name) ? (URL.parse(String(value))?.origin ?? value) : value;
+    const url = receivers.has(name) ? URL.parse(String(value)) : null;
+    return url === null ? value : `${url.protocol}//${url.host}`;
   };
   return toYAML(redact(yaml.content, ''));
 }

@@ -60,6 +60,13 @@ describe('objects in the support bundle', () => {
     expect(text).not.toMatch(/hunter2|aHVudGVyMg|12345678|true/);
   });
 
+  test('the URL of an LDAP server keeps its scheme, host and port', () => {
+    const ldap = '{url: "ldaps://ldap.example:1636", userSearch: {base: "dc=a", filter: "(uid={username})"}}';
+    const providers = `[{name: corp, type: LDAP, ldap: ${ldap}}]`;
+    const configuration = `${head}authentication: {issuer: "https://a.example", identityProviders: ${providers}}\n`;
+    expect(JSON.stringify(redactObject({ 'platform.yaml': configuration }))).toContain('ldaps://ldap.example:1636');
+  });
+
   test('the support bundle keeps the names of keys and variables, references, and other settings', () => {
     expect(redactObject({ kind: 'Secret', metadata: { name: 'a' }, data: { password: 'eA==' } })).toEqual({
       kind: 'Secret',
