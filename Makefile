@@ -4,7 +4,7 @@
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
 
-# Node.js in the version that package.json pins, not in the version of the machine.
+# The Node.js version that package.json pins, whatever version the machine has.
 node := node_modules/.bin/node
 installed := node_modules/.package-lock.json
 
@@ -111,7 +111,7 @@ mutants: $(installed) ## mutate the code and list the mutants that no test detec
 screenshot: $(installed) ## take the screenshot of /docs for docs/reference/api.md
 	@$(node) hack/screenshot/main.ts
 
-# Needs a registry that supports audits.
+# Requires an npm registry that supports audit requests.
 .PHONY: audit
 audit: ## list known vulnerabilities of the packages in the image
 	@npm audit --omit=dev
@@ -135,7 +135,7 @@ sign: ## sign the checksums of a release (KEY=FILE, a private key in PEM)
 	@openssl dgst -sha256 -sign $(KEY) -out dist/SHA256SUMS.der dist/release/SHA256SUMS
 	@openssl base64 -A -in dist/SHA256SUMS.der -out dist/release/SHA256SUMS.sig
 
-# Needs skopeo and helm with access to the registry, and gh with access to GitHub.
+# Requires skopeo and helm with access to the registry, and gh with access to GitHub.
 .PHONY: publish
 publish: CHARTS ?= $(dir $(IMAGE))charts
 publish: ## push the image and the chart of a release, and create the release on GitHub (VERSION IMAGE)
