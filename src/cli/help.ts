@@ -29,7 +29,7 @@ const commands: Readonly<Record<string, Command>> = {
   doctor: {
     call: 'doctor [flags]',
     description:
-      'Check the release in the cluster: why is the API unavailable? Prints the command that fixes each problem or shows more.',
+      'Check the release in the cluster, and report why the API is unavailable. Prints a command for each problem, which fixes the problem or shows more.',
     flags: doctorFlagsTable,
   },
   'hash-password': {

@@ -29,7 +29,7 @@ const options = {
     type: 'string',
     value: 'PORT',
     default: '9090',
-    help: 'port for clients, plain HTTP; off disables it',
+    help: 'port for clients, plain HTTP; off disables the port',
   },
   'https-port': { type: 'string', value: 'PORT', default: '9443', help: 'port for clients, HTTPS' },
   'aggregated-port': { type: 'string', value: 'PORT', default: '10250', help: 'port for kube-apiserver, HTTPS' },

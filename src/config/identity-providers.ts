@@ -94,7 +94,7 @@ const ldap = z
         filter: filter('dn', 'username')
           .default('(member={dn})')
           .describe(
-            'Filter that finds the groups of a user. {dn} is the DN of the entry, {username} the value of its username attribute',
+            'Filter that finds the groups of a user. {dn} is the DN of the user, {username} the value of the username attribute',
           ),
         attribute: attribute('cn').describe('Attribute for the group name. The group becomes <provider>:<group>'),
       })
@@ -152,7 +152,7 @@ const shared = {
     .enum(['auto', 'lookup'])
     .default('lookup')
     .describe(
-      'Users who are allowed to log in. lookup: those linked to a User object (spec.identities). auto: all; the first login creates a User object',
+      'Users who are allowed to log in. lookup: users linked to a User object (spec.identities). auto: all users of the provider; the first login of a user creates a User object',
     ),
 };
 

@@ -225,7 +225,7 @@ const client = z
       .array(z.enum(clientGrantTypes))
       .optional()
       .describe(
-        'Allowed grants. Default: password and refresh_token; for a public client, all that public clients are allowed to use',
+        'Allowed grants. Default: password and refresh_token; for a public client, all grants that public clients are allowed to use',
       ),
     scopes: z
       .array(z.enum(clientScopes))
@@ -285,13 +285,13 @@ const loginLimit = z.strictObject({
     .max(1000)
     .default(5)
     .describe('Maximum failures of one user from one address within the window'),
-  within: duration('10m').describe('Time for which a failure counts: the window of these limits'),
+  within: duration('10m').describe('Window of the limits: the time for which a failed login counts'),
   perAddress: z
     .int()
     .min(1)
     .default(100)
     .describe(
-      'Maximum failures from one address (IPv6: /64) within the window. An IPv6 /48 is allowed five times as many, up to half of perClient',
+      'Maximum failures from one address (IPv6: /64) within the window. The limit of an IPv6 /48 is five times as high, up to half of perClient',
     ),
   perClient: z
     .int()
@@ -310,11 +310,13 @@ const authentication = z.strictObject({
     .refine(isHTTPSURL, httpsURLExpected)
     .refine((text) => !text.endsWith('/') && !/[?#]/.test(text), 'must have no trailing "/", no query and no fragment')
     .describe('Issuer of the tokens, and the URL below which clients reach this server'),
-  keyRotation: duration('720h', '1h').describe('Age at which a signing key is replaced by a new one'),
+  keyRotation: duration('720h', '1h').describe('Age at which the server replaces a signing key'),
   signingAlgorithm: z.enum(signingAlgorithms).default('ES256').describe('Signing algorithm of access tokens'),
   accessTokenMaxAge: duration('2h').describe('Lifetime of an access token, limited by the lifetime of its session'),
   refreshTokenIdle: duration('4h').describe('Time without a refresh after which a session expires'),
-  refreshGrace: duration('10s', '0s').describe('Time for which a used refresh token still returns the same successor'),
+  refreshGrace: duration('10s', '0s').describe(
+    'Time after its first use during which a refresh token still returns the same new refresh token',
+  ),
   sessionMaxAge: duration('720h').describe('Maximum lifetime of a session'),
   maximumClockSkew: duration('10s', '0s').describe('Allowed clock skew for exp and nbf. iat is not checked'),
   multipleLogin: z.boolean().default(true).describe("If false, a new login revokes the user's other sessions"),
@@ -335,7 +337,9 @@ const authentication = z.strictObject({
     .array(user)
     .superRefine(unique('username', 'username'), anyList)
     .default([])
-    .describe('Users in addition to the User objects. They take precedence over User objects of the same name'),
+    .describe(
+      'Users in addition to the User objects. A user in this list takes precedence over a User object of the same name',
+    ),
   identityProviders: identityProviders.describe('External identity providers, such as a company directory'),
 });
 
@@ -345,13 +349,15 @@ const requests = z.strictObject({
     .min(1)
     .default(400)
     .describe(
-      'Maximum concurrent reads. Changes and logins each have a limit of the same size, anonymous requests a quarter of it',
+      'Maximum concurrent reads. Changes and logins each have a limit of the same size, and anonymous requests have a quarter of this limit',
     ),
   maxInFlightPerUser: z
     .int()
     .min(1)
     .default(100)
-    .describe('Maximum concurrent requests of one user, and logins from one address. An IPv6 /48 gets twice as many'),
+    .describe(
+      'Maximum concurrent requests of one user, and logins from one address. The limit of an IPv6 /48 is twice as high',
+    ),
   trustedProxies: z.array(cidr).default([]).describe('Proxies whose X-Forwarded-For header is trusted'),
   corsAllowedOrigins: z
     .array(

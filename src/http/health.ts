@@ -72,7 +72,7 @@ function routesOf(path: string, description: string, checks: Checks): Route[] {
       access,
       query: lenientParameters({
         verbose,
-        exclude: described('Name of a check to skip; may be repeated', list(text).default([])),
+        exclude: described('Name of a check to skip; can be repeated', list(text).default([])),
       }),
       responses,
       handler({ res, context: { user }, query: { verbose: isVerbose, exclude } }) {

@@ -127,7 +127,7 @@ const sessionSchema = named(
             oneOf('Pending', 'Active', 'Revoked'),
           ),
         },
-        { lastUsedAt: described('Time of the last refresh, or of the login if there was none', time) },
+        { lastUsedAt: described('Time of the last refresh, or of the login if the tokens were never refreshed', time) },
       ),
     ),
     current: described('Whether this request uses the session', flag),

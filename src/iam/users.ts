@@ -71,7 +71,7 @@ const ownUser = 'Without this right, you can change only the `displayName` of yo
 const grants =
   'Adding a group also requires the right to `impersonate` that group. Adding an identity requires the rights to `update users/identities` and to `impersonate` the user and each group of the user.';
 const configuredUsers =
-  'Users of the cluster configuration object can be changed and deleted only there; for them, the response is 403.';
+  'Users of the cluster configuration object can be changed and deleted only in that object; requests for such users get 403.';
 
 const userBody = unparsedBody(jsonOrYAML(userSchema));
 

@@ -55,7 +55,7 @@ function assertForwardable(definition: ResourceDefinition<unknown>, query: URLSe
     throw forbidden(
       underlying,
       '',
-      `a watch of all namespaces requires the right in all namespaces; you have it in ${visible.size}: name one`,
+      `a watch of all namespaces requires the right in all namespaces; you have the right in ${visible.size} namespaces: specify one of them`,
     );
 }
 

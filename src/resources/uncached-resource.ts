@@ -105,7 +105,7 @@ export class UncachedResource {
       throw forbidden(
         underlying,
         '',
-        `${underlying.resource} are not cached, and you are not allowed to list all of them: name one`,
+        `${underlying.resource} are not cached, and you are not allowed to list all of them: request a single object by name`,
       );
     let bytes = 0;
     const count: Count = (more) => {

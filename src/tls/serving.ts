@@ -97,7 +97,7 @@ export function servingFromSecret(options: {
         await client.json(`${path}/${name}`, { method: 'PUT', body: { ...secret, data: encode(material) } });
         log.info('serving certificate renewed');
         if (trustedBy(material) !== trustedBy(found))
-          log.warn('CAs of the serving certificate changed; update every client that has a copy of them');
+          log.warn('CAs of the serving certificate changed; update every client that stores the previous CAs');
       } catch (error) {
         if (!isKubeError(error, 409)) throw error;
         material = decode(await client.json<Secret>(`${path}/${name}`));

@@ -51,7 +51,7 @@ export function warningsOf(configuration: Configuration, secrets: Pick<SecretRef
     ...users.map(({ email, username }, index) => {
       const others = (byEmail.get(email?.toLowerCase() ?? '') ?? []).filter((one) => one.username !== username);
       const names = others.map((one) => one.username).join(', ');
-      const message = names === '' ? undefined : `also belongs to ${names}, so nobody can log in with it`;
+      const message = names === '' ? undefined : `also belongs to ${names}, so nobody can log in with this address`;
       return { path: ['authentication', 'users', index, 'email'], message };
     }),
   ].flatMap(({ path, message }) => (message === undefined ? [] : [{ path: pathOf(path, configuration), message }]));

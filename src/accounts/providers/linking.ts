@@ -78,7 +78,7 @@ export class Linking {
     const taken = (): PersonRefused => {
       const reason = `the username ${username} is already taken`;
       this.#logRefusal(person, reason);
-      return new PersonRefused(`${reason}; an administrator can link it to your ${identity.provider} account`);
+      return new PersonRefused(`${reason}; an administrator can link this user to your ${identity.provider} account`);
     };
     if (this.#directory.configured(username) !== undefined) throw taken();
     const object = {

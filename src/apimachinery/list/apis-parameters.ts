@@ -46,7 +46,7 @@ export const apisCollectionParameters = lenientParameters({
 
 /** Parameters of a get. */
 export const apisObjectParameters = lenientParameters({
-  resourceVersion: described('Oldest resourceVersion that the response may have', text.optional()),
+  resourceVersion: described('Minimum resourceVersion of the response', text.optional()),
   ...outputShape,
 });
 

@@ -15,10 +15,7 @@ export const optionsShape = <F extends AnySchema, U extends AnySchema, S extends
   seconds: S,
 ) => ({
   watch: described('Stream changes instead of listing; over a WebSocket, one text message per event', unset),
-  resourceVersion: described(
-    'Version from which a watch starts, or the oldest version that a list may have',
-    text.optional(),
-  ),
+  resourceVersion: described('Version from which a watch starts, or minimum version of a list', text.optional()),
   resourceVersionMatch: described(
     'How to match resourceVersion; Exact is supported only on /apis',
     oneOrNone('NotOlderThan', 'Exact').optional(),

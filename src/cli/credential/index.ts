@@ -148,7 +148,8 @@ class Plugin {
 
   #tokensOf(response: TokenServerResponse): CachedTokens {
     const tokens = tokensOf(response, Date.now());
-    if (tokens === undefined) throw new Error(`unexpected response from ${this.#url}; is it the platform?`);
+    if (tokens === undefined)
+      throw new Error(`unexpected response from ${this.#url}; check that this is the URL of the platform`);
     return tokens;
   }
 

@@ -24,7 +24,9 @@ export function leafProblem(leaf: X509Certificate, host: string, now: number): s
   if (now > leaf.validToDate.getTime()) return `expired on ${leaf.validToDate.toISOString()}`;
   if (now < leaf.validFromDate.getTime()) return `is not valid before ${leaf.validFromDate.toISOString()}`;
   const { keyUsage } = leaf;
-  return keyUsage === undefined || keyUsage.includes(serverAuth) ? undefined : 'is not allowed to identify servers';
+  return keyUsage === undefined || keyUsage.includes(serverAuth)
+    ? undefined
+    : 'does not have the extended key usage serverAuth';
 }
 
 export const expiresSoon = (leaf: X509Certificate, now: number): boolean => leaf.validToDate.getTime() - now < soon;

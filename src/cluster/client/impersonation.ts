@@ -105,7 +105,8 @@ export function asUser(client: Pick<KubeClient, 'stream'>, user: UpstreamIdentit
   return {
     stream(path: string, { headers = {}, ...options }: KubeRequest = {}): Promise<KubeResponse> {
       const forbiddenName = Object.keys(headers).find((name) => /^(?:impersonate-|authorization$)/i.test(name));
-      if (forbiddenName !== undefined) throw new Error(`a request as a user must not have the header ${forbiddenName}`);
+      if (forbiddenName !== undefined)
+        throw new Error(`a request that impersonates a user must not have the header ${forbiddenName}`);
       const own = { lane: 'callers', source: user.username } as const;
       return client.stream(path, { ...own, ...options, headers: { ...headers, ...identity } });
     },

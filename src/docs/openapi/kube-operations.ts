@@ -128,7 +128,7 @@ const listing: readonly ParameterDescription[] = [
   ),
   inQuery('labelSelector', 'Label selector, such as `a=b,c in (d,e),!f`'),
   inQuery('limit', 'Maximum number of items per chunk', integer),
-  inQuery('resourceVersion', 'Oldest version that the list may have; version after which a watch starts'),
+  inQuery('resourceVersion', 'Minimum version of a list, or version after which a watch starts'),
   inQuery('resourceVersionMatch', 'Meaning of `resourceVersion`: `NotOlderThan` or `Exact`'),
   inQuery('sendInitialEvents', 'Start a watch with the existing objects', flag),
   inQuery('timeoutSeconds', 'Maximum duration of the request in seconds', integer),
@@ -153,7 +153,7 @@ const ofActions = {
   list: [pretty, ...listing],
   post: [pretty, dryRun, fieldManager, fieldValidation],
   deletecollection: [pretty, ...listing],
-  get: [pretty, inQuery('resourceVersion', 'Oldest version that the object may have')],
+  get: [pretty, inQuery('resourceVersion', 'Minimum version of the object')],
   put: [pretty, dryRun, fieldManager, fieldValidation],
   patch: [
     pretty,

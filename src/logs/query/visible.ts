@@ -59,7 +59,7 @@ export async function visibleLogs(
     throw forbidden(
       { group: '', resource: 'pods' },
       '',
-      `User "${user.username}" has role bindings in ${candidates.length} namespaces, more than ${maxCandidates}: select some with the parameter namespaces`,
+      `User "${user.username}" has role bindings in ${candidates.length} namespaces, more than ${maxCandidates}: select some of them with the parameter namespaces`,
     );
   const bound = new Set(granted.hasSynced() ? granted.of(user) : []);
   const unbound = candidates.filter((name) => !bound.has(name)).length;

@@ -37,7 +37,9 @@ function found({ workload, pattern, ownPods, alsoPods, notPods: others }: Search
   // In another namespace, a pod with the name of a pod of this workload may belong to another workload.
   const notPods = new Set([...others].filter((name) => !ownPods.has(name)));
   if (alsoPods.size > maxNames || notPods.size > maxNames)
-    throw badRequest(`workload_query: "${workload}" matches too many pods: use a longer keyword, or name namespaces`);
+    throw badRequest(
+      `workload_query: "${workload}" matches too many pods: use a longer keyword, or specify namespaces`,
+    );
   return { workload, pattern, alsoPods: [...alsoPods], notPods: [...notPods] };
 }
 
@@ -70,6 +72,8 @@ export async function workloadPods(
     0,
   );
   if (names > maxNamesInAll)
-    throw badRequest('workload_query: the keywords match too many pods: name fewer workloads, or name namespaces');
+    throw badRequest(
+      'workload_query: the keywords match too many pods: specify fewer workloads, or specify namespaces',
+    );
   return pods;
 }

@@ -118,7 +118,10 @@ export function accountRoutes(parts: AccountEndpointParts): Route[] {
         'password, and logs this browser in again. A password that is managed by an identity provider or in the ' +
         'cluster configuration cannot be changed here.',
       fields: {
-        end: described('Session to revoke, or `others` for all except the login of this browser', text.optional()),
+        end: described(
+          'Session to revoke, or `others` for all sessions except the login of this browser',
+          text.optional(),
+        ),
       },
       furtherFields: passwordChange,
       handler: (page) =>

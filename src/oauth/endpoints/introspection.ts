@@ -15,7 +15,7 @@ import { parseMilliseconds } from '../../runtime/time.ts';
 const introspectionSchema = named(
   'IntrospectionResponse',
   object(
-    { active: described('Whether the token is valid now; if it is not, this is the only property', flag) },
+    { active: described('Whether the token is valid now. If `false`, the response has no other property', flag) },
     {
       token_type: oneOf('Bearer'),
       client_id: described('Client to which the token was issued', text),

@@ -25,7 +25,7 @@ export const confirmLogoutPath = '/oauth/logout/confirm';
 const invalid = (description: string): OAuthError => new OAuthError('invalid_request', description);
 
 const logoutParameters = oauthParameters({
-  id_token_hint: described('`id_token` of the session to revoke; it may have expired', text.optional()),
+  id_token_hint: described('`id_token` of the session to revoke; an expired `id_token` is accepted', text.optional()),
   client_id: described('Client to which the `id_token` was issued', text.optional()),
   post_logout_redirect_uri: described(
     'URI to redirect to after the logout; must be registered for the client',

@@ -65,7 +65,7 @@ const reviewedUserSchema = named(
 const statusSchema = named(
   'ReviewedTokenStatus',
   object(
-    { authenticated: described('Whether the token is valid; if it is not, `error` is the only other property', flag) },
+    { authenticated: described('Whether the token is valid. If `false`, `error` is the only other property', flag) },
     {
       user: reviewedUserSchema,
       audiences: described('Accepted audiences that match', list(text)),

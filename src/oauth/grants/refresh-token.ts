@@ -21,7 +21,7 @@ export function refreshTokenGrant({ directory, sessions }: GrantParts): Grant {
     grantType: refreshGrantType,
     parameters: {
       refresh_token: described('Latest refresh token of the session', text),
-      scope: described('Granted scope or a part of it', text.optional()),
+      scope: described('Granted scope, or a subset of the granted scope', text.optional()),
     },
     async find(request) {
       const { fields, client, isRetry } = request;

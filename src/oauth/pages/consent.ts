@@ -47,7 +47,7 @@ export function consentPage(exchange: PageExchange, page: ConsentPage): void {
     </p>
     ${permissionList(scope)}
     <p class="hint">
-      You will be redirected to ${host === '' ? protocol : host}. Allow this only if you started it yourself.
+      You will be redirected to ${host === '' ? protocol : host}. Allow this only if you started this login yourself.
     </p>
     ${decisionForm(exchange, action, 'request', query)}`;
   writePage(exchange.res, { title: `Authorize ${client}?`, content, formTarget: redirectURI });

@@ -73,7 +73,7 @@ export const connections = collected({
 export const sentBytes = collected(
   {
     name: 'sent_bytes_total',
-    help: 'Bytes sent to clients by listener, including those of TLS.',
+    help: 'Bytes sent to clients by listener, including the overhead of TLS.',
     labels: { listener: oneOf('http', 'https', 'aggregated') },
   },
   'counter',
@@ -89,7 +89,7 @@ export const logins = counter({
 
 export const limitedAttempts = counter({
   name: 'login_attempts_limited_total',
-  help: 'Attempts that were refused because of earlier failures, by the kind of secret.',
+  help: 'Authentication attempts refused because of earlier failures, by the kind of secret.',
   labels: { guesses: oneOf('password', 'secret', 'user code', 'provider code') },
 });
 
@@ -111,7 +111,7 @@ export const tokenRequestsRefused = counter({
 
 export const sessions = collected({
   name: 'sessions',
-  help: 'Sessions that this replica knows, including expired and revoked ones.',
+  help: 'Sessions in the cache of this replica, including expired and revoked sessions.',
   labels: {},
 });
 
@@ -129,7 +129,7 @@ export const hashesWaiting = collected({
 
 export const hashDurations = durations({
   name: 'password_hash_duration_seconds',
-  help: 'Duration of password checks, without the time that they wait for a thread.',
+  help: 'Duration of password checks, excluding the wait for a thread.',
   labels: {},
 });
 
@@ -137,7 +137,7 @@ export const hashDurations = durations({
 
 export const accessReviews = durations({
   name: 'access_review_duration_seconds',
-  help: 'Duration of SubjectAccessReviews at kube-apiserver by result, including the time that they wait.',
+  help: 'Duration of SubjectAccessReviews at kube-apiserver by result, including the time in the queue.',
   labels: { result: oneOf('allowed', 'denied', 'error') },
 });
 
@@ -163,7 +163,7 @@ export const upstreamConnections = collected({
 
 export const lists = counter({
   name: 'cache_lists_total',
-  help: 'Complete lists read from kube-apiserver. Each cache of a resource lists once at its start, and again after its watch is lost.',
+  help: 'Complete lists read from kube-apiserver. The cache of a resource reads a list when it starts, and again after its watch is lost.',
   labels: { resource: collections },
 });
 
@@ -249,7 +249,7 @@ export const auditEventsDropped = counter({
 
 export const traceSpansDropped = counter({
   name: 'trace_spans_dropped_total',
-  help: 'Spans that were not exported, because the queue was full, the receiver did not accept them, or the settings changed before they ended.',
+  help: 'Spans that were not exported, because the queue was full, the receiver did not accept them, or the tracing settings changed before the spans ended.',
   labels: {},
 });
 
@@ -273,7 +273,7 @@ export const memoryLimit = collected({
 
 export const leader = collected({
   name: 'leader',
-  help: '1 for the replica that deletes expired objects, 0 for the others.',
+  help: '1 for the replica that deletes expired objects, 0 for all other replicas.',
   labels: {},
 });
 

@@ -94,4 +94,4 @@ export class SessionRequests {
 }
 
 const unavailable = (error: KubeError): StatusError =>
-  serviceUnavailable('session state is temporarily unavailable', 1, error);
+  serviceUnavailable('sessions cannot be read at the moment', 1, error);

@@ -110,7 +110,7 @@ export class Sessions {
    * so a login on another replica takes effect at once. Throws 503 if the cache is stale.
    */
   async active(sid: string): Promise<Session | undefined> {
-    if (this.#store.isStale()) throw serviceUnavailable('session state is temporarily unavailable');
+    if (this.#store.isStale()) throw serviceUnavailable('sessions cannot be read at the moment');
     if (!isSessionID(sid)) return undefined;
     const session = this.#store.known(sid) ?? (await this.#store.read(sid));
     return session !== undefined && this.#lifetimes.isActive(session) ? session : undefined;

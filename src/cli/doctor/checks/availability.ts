@@ -56,6 +56,6 @@ async function* discovery(name: string, { reader, commands, now }: Context): Asy
   const skew = clockSkew(headers['date'], from, now());
   if (skew !== 0)
     yield warning(
-      `the clock of this machine is ${describeSkew(skew)} that of the server, whose tokens may be rejected`,
+      `the clock of this machine is ${describeSkew(skew)} the clock of the server, so tokens of the server may be rejected`,
     );
 }

@@ -19,7 +19,7 @@ export const configuration: Check = {
     const { commands, namespace } = context;
     const { config, configMap: name } = await context.flags();
     if (config !== undefined) {
-      yield notChecked(`needs the file ${config} of the pods (--config)`);
+      yield notChecked(`needs access to the configuration file ${config} in the pods (--config)`);
       return;
     }
     const where = `ConfigMap ${namespace}/${name}`;

@@ -38,7 +38,7 @@ export const clock: Check = {
     const skew = clockSkew(headers['date'], from, now());
     yield skew === 0
       ? ok('the clocks of this machine and of kube-apiserver agree')
-      : warning(`the clock of this machine is ${describeSkew(skew)} that of kube-apiserver`, 'timedatectl status');
+      : warning(`the clock of this machine is ${describeSkew(skew)} the clock of kube-apiserver`, 'timedatectl status');
   },
 };
 

@@ -40,7 +40,7 @@ export function policyFinding(policies: readonly NetworkPolicy[], port: number, 
   return rules.some(({ from = [] }) => from.length === 0)
     ? ok(`the NetworkPolicies ${names} allow port ${port} of the pods from all addresses${outgoing}`)
     : ok(
-        `the NetworkPolicies ${names} allow port ${port} of the pods from some addresses, which must include those of kube-apiserver${outgoing}`,
+        `the NetworkPolicies ${names} allow port ${port} of the pods from some addresses, which must include the addresses of kube-apiserver${outgoing}`,
       );
 }
 
@@ -64,7 +64,7 @@ export const dns: Check = {
     const { host, caller, lookup, commands } = context;
     if (!caller.isInPod) {
       yield notChecked(
-        'needs a pod, such as that of helm test',
+        'needs to run in a pod, such as the pod of helm test',
         commands.helm(`test ${await context.release()} --logs`),
       );
       return;

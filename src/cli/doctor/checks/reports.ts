@@ -75,7 +75,7 @@ async function* eachReplica(
   const inPod = commands.helm(`test ${await context.release()} --logs`);
   const token = await caller.serviceAccountToken();
   if (token === undefined) {
-    yield notChecked('needs the token of a ServiceAccount, such as that of helm test', inPod);
+    yield notChecked('needs the token of a ServiceAccount, as in the pod of helm test', inPod);
     return;
   }
   const bundle = (await context.apiService(apiServices[0]))?.spec.caBundle;

@@ -215,10 +215,10 @@ export class LokiClient {
       );
     if (/would read too many bytes|cardinality limit exceeded|chunks? .*exceeds? .*limit|matched per query/.test(text))
       return badRequest(
-        `the query exceeds the read limit of ${store}: use a shorter time range, or name namespaces, pods or containers`,
+        `the query exceeds the read limit of ${store}: use a shorter time range, or specify namespaces, pods or containers`,
       );
     if (text.includes('input size too long'))
-      return badRequest(`the query is too long for ${store}: name fewer namespaces, pods, containers or keywords`);
+      return badRequest(`the query is too long for ${store}: specify fewer namespaces, pods, containers or keywords`);
     if (status === 401 && text.includes('no org id'))
       return badGateway(`${store} requires a tenant: set logging.${this.name}.tenant`, { cause: new Error(text) });
     return undefined;

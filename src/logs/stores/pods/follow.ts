@@ -151,7 +151,7 @@ class Follower {
     const all = await sourcesOf(list, selection, max + 1, new Reasons(), this.#signal);
     const sources = all.filter(({ previous }) => !previous);
     if (sources.length > max)
-      throw badRequest(`at most ${max} containers can be followed at once: name fewer namespaces, workloads or pods`);
+      throw badRequest(`at most ${max} containers can be followed at once: select fewer namespaces, workloads or pods`);
     return sources;
   }
 

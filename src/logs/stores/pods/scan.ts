@@ -88,7 +88,7 @@ class IncompleteLogs {
         `only the oldest ${limitBytes} bytes of ${some(this.#newer)} were read: use a shorter time range`,
       );
     if (this.#late > 0)
-      this.#reasons.add(`${this.#late} logs were not read completely within ${budget / 1_000} s: name fewer pods`);
+      this.#reasons.add(`${this.#late} logs were not read completely within ${budget / 1_000} s: select fewer pods`);
   }
 }
 

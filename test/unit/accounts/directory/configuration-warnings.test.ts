@@ -98,8 +98,8 @@ test('an e-mail address shared by two configured users is reported for both of t
     ],
   });
   expect(warnings()).toEqual([
-    'authentication.users[0] (erin).email: also belongs to grace, so nobody can log in with it',
-    'authentication.users[2] (grace).email: also belongs to erin, so nobody can log in with it',
+    'authentication.users[0] (erin).email: also belongs to grace, so nobody can log in with this address',
+    'authentication.users[2] (grace).email: also belongs to erin, so nobody can log in with this address',
   ]);
 });
 

@@ -36,9 +36,9 @@ describe('the serving certificate', () => {
     );
   });
 
-  test('a certificate that is not allowed to identify servers is rejected', async () => {
+  test('a certificate without the extended key usage serverAuth is rejected', async () => {
     const client = { ...leafFields(leaf), keyUsage: ['1.3.6.1.5.5.7.3.2'] } as unknown as X509Certificate;
-    expect(leafProblem(client, host, now)).toBe('is not allowed to identify servers');
+    expect(leafProblem(client, host, now)).toBe('does not have the extended key usage serverAuth');
   });
 
   test('a certificate is reported as expiring soon in the last two weeks before it expires', () => {

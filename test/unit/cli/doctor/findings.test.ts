@@ -132,7 +132,7 @@ describe('NetworkPolicies', () => {
       'the senders that a policy must include',
       [policy({ ingress: [{ from: some }] })],
       'ok',
-      /must include those of kube-apiserver$/,
+      /must include the addresses of kube-apiserver$/,
     ],
     [
       'no problem if a second policy allows all senders',

@@ -192,7 +192,7 @@ describe('a log query of pods', () => {
     const found = await storeWith({ budget: 50 }).query(selection, page('asc', 0, 10), never);
     expect([found.total, found.partial?.reason]).toEqual([
       1,
-      '1 logs were not read completely within 0.05 s: name fewer pods',
+      '1 logs were not read completely within 0.05 s: select fewer pods',
     ]);
   });
 
