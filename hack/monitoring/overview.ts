@@ -199,7 +199,7 @@ const logins: Row = {
     chart(
       {
         title: 'Sessions',
-        description: 'Sessions that a replica knows, including expired ones that are not deleted yet.',
+        description: 'Sessions in the cache of a replica, including expired sessions that are not deleted yet.',
         unit: 'short',
       },
       { sessions: `max(${own('sessions')})` },
@@ -290,7 +290,7 @@ const cache: Row = {
     chart(
       {
         title: 'Size of the cache',
-        description: 'Part of cache.maxBytes that the cached resources of a replica take.',
+        description: 'Fraction of cache.maxBytes that the cached resources of a replica use.',
         unit: 'percentunit',
       },
       { '{{pod}}': `${sumBy('pod', own('store_bytes'))} / ${sumBy('pod', own('store_limit_bytes'))}` },
@@ -340,7 +340,7 @@ const saturation: Row = {
       {
         title: 'CPU',
         description:
-          'CPU cores that each replica uses. JavaScript runs on one core, password hashes and TLS on others.',
+          'CPU cores that each replica uses. JavaScript runs on one core, password hashes and TLS run on further cores.',
         unit: 'short',
       },
       { '{{pod}}': sumBy('pod', rate(series('process_cpu_seconds_total'))) },
@@ -385,7 +385,7 @@ const saturation: Row = {
     chart(
       {
         title: 'Garbage collection',
-        description: 'Part of the time that each replica spends on garbage collection.',
+        description: 'Fraction of the time that each replica spends on garbage collection.',
         unit: 'percentunit',
       },
       { '{{pod}}': sumBy('pod', rate(series('nodejs_gc_duration_seconds_sum'))) },

@@ -18,7 +18,8 @@ const summary: Row = {
     stat(
       {
         title: 'Failed logins',
-        description: 'Logins with any other outcome, including those refused because of earlier failures.',
+        description:
+          'Logins with an outcome other than LoggedIn, including logins refused because of earlier failures.',
         unit: 'short',
       },
       count(failures),
@@ -28,7 +29,7 @@ const summary: Row = {
       {
         title: 'Refused attempts',
         description:
-          'Attempts that were refused because of earlier failures. Many of them mean an attack or a client with an old secret.',
+          'Authentication attempts refused because of earlier failures. Many refused attempts mean an attack, or a client with an old secret.',
         unit: 'short',
       },
       count(own('login_attempts_limited_total')),
@@ -85,7 +86,7 @@ const logins: Row = {
     chart(
       {
         title: 'Refused attempts by secret',
-        description: 'Attempts per second that were refused because of earlier failures, by the kind of secret.',
+        description: 'Authentication attempts refused per second because of earlier failures, by the kind of secret.',
         unit: 'ops',
       },
       { '{{guesses}}': sumBy('guesses', rate(own('login_attempts_limited_total'))) },
@@ -110,7 +111,7 @@ const tokens: Row = {
       {
         title: 'Refused token requests by client',
         description:
-          'Token requests per second that were refused. Many of them from one client mean that its secret or its tokens are wrong.',
+          'Token requests refused per second. Many refused requests of one client mean that its secret or its tokens are wrong.',
         unit: 'ops',
       },
       { '{{client}} {{error}}': sumBy('client, error', rate(own('token_requests_refused_total'))) },
@@ -119,7 +120,7 @@ const tokens: Row = {
     chart(
       {
         title: 'Reused tokens by kind',
-        description: 'Tokens per second that were used twice. The server revoked their sessions.',
+        description: 'Tokens used twice, per second. The server revoked the sessions of these tokens.',
         unit: 'ops',
       },
       { '{{token}}': sumBy('token', rate(own('token_reuses_total'))) },
@@ -133,7 +134,7 @@ const requests: Row = {
     chart(
       {
         title: 'Refused requests by status',
-        description: '401: no valid token. 403: a missing right. 429: a limit.',
+        description: '401: the token is missing or invalid. 403: a right is missing. 429: a limit is reached.',
         unit: 'reqps',
       },
       { '{{code}}': sumBy('code', rate(own('requests_total', 'code=~"401|403|429"'))) },
