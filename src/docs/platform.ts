@@ -37,8 +37,8 @@ const description = `The APIs of the platform: tokens, accounts, resources of th
 
 - Every GET path also accepts HEAD.
 - Every response has the header \`Audit-Id\`, which identifies the request in the audit log.
-- Below \`/kapis\`, an unknown parameter is rejected with 400; the message names the closest known one.
-- Paths below \`/api\`, \`/apis\`, \`/openapi\` and \`/version\` are sent to kube-apiserver with the rights of the caller. kube-apiserver describes them at \`/openapi/v3\`; \`/swagger/custom-resources.json\` describes custom resources.
+- Below \`/kapis\`, an unknown parameter is rejected with 400; the message names the closest known parameter.
+- Paths below \`/api\`, \`/apis\`, \`/openapi\` and \`/version\` are sent to kube-apiserver with the rights of the caller. kube-apiserver describes these paths at \`/openapi/v3\`; \`/swagger/custom-resources.json\` describes custom resources.
 - \`/\` redirects browsers to the account page.
 - A path with its own description takes precedence over \`/{resources}\`.`;
 

@@ -64,7 +64,7 @@ export function passwordRoute(parts: PasswordParts): Route {
       throw forbidden(
         usersResource,
         username,
-        'the password hash of this user is in the cluster configuration object: change it there',
+        'the password hash of this user is in the cluster configuration object: change the hash there',
       );
     const problem = await problemWith(next, account);
     if (problem !== undefined) throw invalidPassword(username, 'password', problem);

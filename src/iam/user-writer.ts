@@ -151,7 +151,7 @@ export class UserWriter {
 }
 
 const isConfigured = (username: string): StatusError =>
-  forbidden(usersResource, username, 'the user is in the cluster configuration object: change it there');
+  forbidden(usersResource, username, 'the user is in the cluster configuration object: change the user there');
 
 function withoutManagedFields(object: KubeObject): object {
   // A Status may have no metadata.

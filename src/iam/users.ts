@@ -126,7 +126,7 @@ function readRoutes({ users, ...parts }: UsersParts): Route[] {
       path: userPath,
       summary: 'Get a user',
       description:
-        'Requires the right to `get users` in `iam.platform.io`. Your own user requires no right, and you can also get it with a token that only allows changing the password.',
+        'Requires the right to `get users` in `iam.platform.io`. No right is required for your own user, which you can also get with a token that only allows changing the password.',
       access: { ...authorizedByRoute, passwordChange: true },
       pathParameters: usernameInPath,
       query: getParameters,

@@ -43,10 +43,10 @@ const limited = (seconds: number): NotChanged => ({
 /** Returns the account if its password can be changed here. Otherwise returns the reason as a message for the user. */
 export function changeableHere(account: Account, directory: Directory): Changeable | string {
   if (!isChangeable(account))
-    return 'the hash of your password is in the cluster configuration object; change it there';
+    return 'the hash of your password is in the cluster configuration object; change the hash there';
   const providers = directory.passwordProvidersOf(account);
   if (providers.length === 0) return account;
-  return `your password is managed by the identity provider ${providers.join(' or ')}; change it there`;
+  return `your password is managed by the identity provider ${providers.join(' or ')}; change the password there`;
 }
 
 export class OwnPassword {

@@ -69,7 +69,7 @@ const histogram = named(
 export const logsSchema = named(
   'LogQuery',
   described(
-    'LogQuery is the result of a query of container logs. It is not stored: a GET with parameters returns it. /swagger/platform.json describes the parameters.',
+    'LogQuery is the result of a query of container logs. Results are not stored: a GET request with parameters returns a new result. /swagger/platform.json describes the parameters.',
     eitherOf(
       named('LogQueryRecords', object({ query }, head)),
       named('LogQueryStatistics', object({ statistics }, head)),

@@ -83,7 +83,7 @@ export function loginRoutes(parts: LoginParts): Route[] {
     path: loginPath,
     summary: 'Log in with a password',
     description:
-      'Receives the form of the login page, wherever it was shown. Sets the login cookie and redirects to ' +
+      'Receives the form of the login page, wherever the page was shown. Sets the login cookie and redirects to ' +
       '`next`; a failed login shows the page again. If the password must be changed, the page first shows fields ' +
       'for a new one. Too many failed logins return 429 with `Retry-After`.',
     fields: {

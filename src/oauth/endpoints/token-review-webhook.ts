@@ -159,7 +159,7 @@ export function tokenReviewEndpoint(parts: TokenReviewParts): OAuthEndpoint {
           'Tokens that this server did not issue are never authenticated.',
         access: { kind: 'client', schemes: ['client', 'bearer'] },
         // client-go sends the parameter `timeout`.
-        query: queryOfClients([inQuery('timeout', 'Ignored; client-go sends it')]),
+        query: queryOfClients([inQuery('timeout', 'Ignored; client-go sends this parameter')]),
         // The caller authenticates before its body is parsed.
         body: {
           description: { required: true, content: { 'application/json': tokenReviewSchema } },

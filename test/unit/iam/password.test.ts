@@ -90,7 +90,7 @@ describe("the caller's own password", () => {
       const { token } = other.tokens.issueAccess(session, erin as NonNullable<typeof erin>, undefined);
       const response = await other.call(token, 'PUT', 'users/~/password', change);
       expect(response).toMatchObject({ status: 403 });
-      expect(response.json()['message']).toContain('managed by the identity provider Corp.; change it there');
+      expect(response.json()['message']).toContain('managed by the identity provider Corp.; change the password there');
       expect(other.hashes.tried).not.toContain(rightPassword);
       // A user who also has a local password can change that.
       await other.putUser('erin', { identities: [identity] });
