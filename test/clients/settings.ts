@@ -8,7 +8,7 @@ import { remember } from '../labs/integration/secrets.ts';
 
 const page = 'guides/clients.md';
 
-/** Replaces the addresses of the platform, and of tools at `port`; without a port, any matches (RFC 8252 section 7.3). */
+/** Replaces the addresses of the platform and of tools. Without `port`, any port matches (RFC 8252 section 7.3). */
 const here = (text: string, port?: number): string =>
   text
     .replaceAll('https://platform.example.com', secureGateway())

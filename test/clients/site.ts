@@ -1,4 +1,4 @@
-/** The server with a real kube-apiserver, the OAuth clients of docs/guides/clients.md, and what the flows of all clients need. */
+/** The server with a real kube-apiserver, the OAuth clients of docs/guides/clients.md, and objects for the flows. */
 import { mkdtempSync } from 'node:fs';
 import { join } from 'node:path';
 import { kubeconfigOf } from '../labs/integration/cases.ts';

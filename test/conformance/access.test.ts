@@ -109,17 +109,17 @@ async function statusOf(
 }
 
 /**
- * Media type of the request body. OAuth endpoints check it before the client; forms of pages need a browser's cookie
- * instead.
+ * Returns the media type of the request body. Only requests with client authentication have a body, because OAuth
+ * endpoints check the media type before they authenticate the client.
  */
 const bodyTypeOf = ({ access, body }: Route): string | undefined =>
   access.kind === 'client' ? Object.keys(body?.content ?? {})[0] : undefined;
 
 interface Request {
   readonly path: string;
-  /** The request has the parameter for which the route requires authentication. */
+  /** Whether the request has the parameter for which the route requires authentication. */
   readonly isVerbose?: boolean;
-  /** The request names another user. */
+  /** Whether the path names another user than the caller. */
   readonly isOther?: boolean;
 }
 
@@ -141,7 +141,7 @@ function requestsOf({ access, path }: Route): readonly Request[] {
 
 const refused: readonly number[] = [400, 401, 403];
 
-/** Reports whether the caller is allowed to get this status, whatever the handler does. */
+/** Reports whether the access level of the route permits this status for the caller, whatever the handler does. */
 function isExpected(status: number, access: Access, caller: Caller, { isVerbose, isOther }: Request): boolean {
   const isServed = status !== 401 && status !== 403;
   const isUser = caller === 'a password-change token' || caller === 'no rights';

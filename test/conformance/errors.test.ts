@@ -286,7 +286,7 @@ describe('a 400 error below /kapis/resources', () => {
     });
   });
 
-  test('the 400 error below /kapis/resources names at most six known parameters if none is close', async () => {
+  test('the 400 error below /kapis/resources names six known parameters if none is similar to the unknown one', async () => {
     expect(await causesOf('colour=red')).toEqual({
       colour: 'unknown parameter; known parameters include page, limit, sortBy, ascending, name, names',
     });

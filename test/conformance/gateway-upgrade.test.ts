@@ -197,7 +197,7 @@ describe('an upgrade request', () => {
     ['with a token in the query', 400, () => spdy().replace('?', '?access_token=x&')],
     ['with impersonation that is not allowed', 403, () => spdy('Impersonate-User: nobody-may\r\n')],
     ['with an ambiguous path', 400, () => spdy().replace('/p/exec', '/p/../q/exec')],
-    ['for paths of this server', 400, () => spdy().replace(exec, '/kapis/resources.platform.io/v1alpha3/nodes')],
+    ['for a path of this server', 400, () => spdy().replace(exec, '/kapis/resources.platform.io/v1alpha3/nodes')],
   ])('an upgrade request %s is rejected with %d', async (_, status, handshake) => {
     lab.cluster.respond('/apis/authorization.k8s.io/v1/subjectaccessreviews', ({ spec }) => ({
       status: {

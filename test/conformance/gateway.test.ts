@@ -530,7 +530,7 @@ describe('a connection to kube-apiserver', () => {
   // The responses of these tests leave connections in an unusable state.
   afterEach(() => kube.cut());
 
-  test('a connection to kube-apiserver that was closed while idle is replaced, and the read on it is sent again', async () => {
+  test('a connection to kube-apiserver that was closed while idle is replaced, and a read on this connection is sent again', async () => {
     onceEach();
     for (const method of ['GET', 'GET', 'HEAD', 'OPTIONS']) expect((await send(pods, { method })).status).toBe(200);
     expect(kube.taken().map(({ method }) => method)).toEqual([
@@ -545,7 +545,7 @@ describe('a connection to kube-apiserver', () => {
   });
 
   test.each(['POST', 'PUT', 'PATCH', 'DELETE'])(
-    'a %s request on a connection to kube-apiserver that was closed while idle gets 502, since it may have been executed',
+    'a %s request on a connection to kube-apiserver that was closed while idle gets 502, since kube-apiserver may have executed the request',
     async (method) => {
       onceEach();
       await send(pods);
@@ -600,7 +600,7 @@ describe('a connection to kube-apiserver', () => {
   });
 });
 
-/** A response that has started, with what was received of it. */
+/** A response that has started, with the data received so far. */
 interface Stream {
   readonly received: () => string;
   readonly leave: () => void;
@@ -723,7 +723,7 @@ describe('a request body', () => {
     ['DELETE', 'with a length', { 'content-length': '9' }],
     ['DELETE', 'in chunks', { 'transfer-encoding': 'chunked' }],
     ['GET', 'with a length', { 'content-length': '9' }],
-    ['PATCH', 'with a length that Connection names', { 'content-length': '9', connection: 'content-length' }],
+    ['PATCH', 'with a Content-Length that the Connection header names', { 'content-length': '9', connection: 'content-length' }],
   ])('a request body is forwarded: %s %s', async (method, _, headers) => {
     expect((await send(pods, { method, headers, body: '{"a": 1}\n' })).status).toBe(200);
     expect(await onlyRequest().body).toBe('{"a": 1}\n');

@@ -43,7 +43,7 @@ const writable = [
   `/api/v1${namespace}/pods`,
   `/apis/apps/v1${namespace}/deployments`,
 ] as const;
-/** The paths of kube-apiserver that accept each method; the discovery above lists all of these verbs. */
+/** The paths of kube-apiserver by accepted method. The discovery above lists the verbs of these methods. */
 const upstream: Readonly<Record<string, readonly string[]>> = {
   POST: writable,
   DELETE: [...writable, ...writable.map(object)],

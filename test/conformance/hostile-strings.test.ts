@@ -1,5 +1,5 @@
 /**
- * Callers choose strings but must not choose how much memory the server keeps of them. The server gets 10,000 distinct
+ * Callers choose strings but must not choose how much memory the server uses for them. The server gets 10,000 distinct
  * strings of 64 KiB in each place that could keep something: limiters, caches, codes, sessions, reviews. Every other
  * string of every endpoint gets 50, both authenticated and anonymous. The heap is limited to 256 MiB.
  */

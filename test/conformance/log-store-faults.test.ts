@@ -252,7 +252,7 @@ const faults: readonly (readonly [string, number, (res: ServerResponse, req: Inc
     },
   ],
   [
-    'never ends',
+    'sends an endless response',
     502,
     (res) => {
       const piece = Buffer.alloc(64 * 1024, ' ');

@@ -275,7 +275,7 @@ afterEach(() => {
   open.clear();
 });
 
-/** The server may not yet know that the user is active. */
+/** Retries the login until the server knows that the user is active again. */
 async function tokenOfAlice(): Promise<string> {
   for (;;) {
     const { status, json } = await lab.token(login);
@@ -287,11 +287,11 @@ async function tokenOfAlice(): Promise<string> {
 const lasts = (): string[] => opened.filter(({ hasEnded }) => !hasEnded()).map(({ row }) => row.name);
 const isProxied = (name: string): boolean => name.startsWith('proxied ');
 
-/** Streams that kube-apiserver authorized, for the groups that the user had then. */
+/** Reports whether kube-apiserver serves the stream, authorized for the groups that the user had at its start. */
 const isOfKubeApiserver = ({ row: { name } }: Opened): boolean =>
   isProxied(name) || /\/(?:secrets|users\.iam\.platform\.io)\b/.test(name);
 
-/** Returns the streams that must end, and the names of the others. */
+/** Returns the streams that must end, and the names of the streams that must stay open. */
 function split(ends: (stream: Opened) => boolean): { other: Opened[]; others: string[] } {
   const other = opened.filter(ends);
   expect(other.length).toBeGreaterThan(0);

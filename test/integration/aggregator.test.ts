@@ -1,6 +1,6 @@
 /**
- * Requests through kube-apiserver's aggregator: the same responses as directly, and the behaviour while either side is
- * down.
+ * Requests through kube-apiserver's aggregator. They get the same responses as direct requests. Also tests outages of
+ * kube-apiserver and of this server.
  */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
@@ -43,7 +43,7 @@ const direct = async (path: string, accept = 'application/json', replica: 0 | 1 
 const parameters = (kind: string): string => `application/json;as=${kind};v=v1;g=meta.k8s.io`;
 
 describe('responses through the aggregator and directly from the server', () => {
-  /** A resourceVersion that both replicas have seen; they do not know changes before their start. */
+  /** A resourceVersion that both replicas have seen. Replicas do not know changes from before their start. */
   let version = '';
   beforeAll(async () => {
     const annotations = { 'example.com/changed': randomUUID() };
@@ -98,7 +98,7 @@ describe('responses through the aggregator and directly from the server', () => 
     expect(one).toMatchObject({ kind: 'Table', rows: (await servedNodes()).map(() => ({ cells: expect.anything() })) });
   });
 
-  test('a list at a resourceVersion that no node has succeeds through the aggregator and directly from the server', async () => {
+  test('a list request with the resourceVersion of another resource succeeds through the aggregator and directly at the server', async () => {
     const name = `newer-${randomUUID()}`;
     const path = '/api/v1/namespaces/default/configmaps';
     const { resourceVersion = '' } = (await create(path, { metadata: { name } })).metadata;
@@ -201,7 +201,7 @@ describe('the OpenAPI descriptions of kube-apiserver', () => {
     expect(definitions).toHaveProperty(['io.k8s.api.core.v1.Node']);
   });
 
-  test('the OpenAPI descriptions of kube-apiserver contain the OpenAPI 3 document of this server, even for an outdated hash', async () => {
+  test('the OpenAPI descriptions of kube-apiserver contain the OpenAPI 3 document of this server, even at a URL with an outdated hash', async () => {
     const { paths } = (await through('/openapi/v3')).json as { paths: Record<string, { serverRelativeURL: string }> };
     const { serverRelativeURL = '' } = paths[apisPath.slice(1)] ?? {};
     const document = await through(serverRelativeURL);
@@ -210,7 +210,7 @@ describe('the OpenAPI descriptions of kube-apiserver', () => {
         [collection]: { get: { 'x-kubernetes-group-version-kind': { group, version: 'v1alpha3', kind: 'Node' } } },
       },
     });
-    // kube-apiserver does not let a server behind it redirect to the correct hash.
+    // An aggregated server cannot redirect to the URL with the correct hash through kube-apiserver.
     const other = await through(serverRelativeURL.replace(/=.*/, '=OLD'));
     expect(other.status).toBe(200);
     expect(other.headers['cache-control']).not.toContain('immutable');
@@ -313,7 +313,7 @@ const announce = (replicas: readonly (0 | 1)[]): Promise<void> =>
 test('clients get no 403 while kube-apiserver restarts, and watches continue', async () => {
   const token = await adminToken();
   const namespaces = '/kapis/resources.platform.io/v1alpha3/namespaces';
-  // Each name needs its own review, so that no cached decision hides the outage.
+  // A new name requires a new access review, so that no cached decision hides the outage.
   const readMissing = async (replica: 0 | 1): Promise<number> =>
     (await call(`${gateway(replica)}${namespaces}/missing-${randomUUID()}`, { token })).status;
   const watches = await Promise.all(
@@ -438,7 +438,7 @@ describe('informers of client-go', () => {
       expect(await through(`/api/v1/namespaces/${namespace}`)).toMatchObject({ status: 404 });
     });
 
-    test('informers receive nodes that were created and deleted before a replica restarts', async () => {
+    test('informers receive nodes that were created and deleted while no replica was available', async () => {
       await eventually('kube-apiserver reaches the server again', async () => {
         expect({ come: await isServed(come), gone: await isServed(gone) }).toEqual({ come: true, gone: false });
       });
@@ -463,13 +463,13 @@ describe('informers of client-go', () => {
       for (const probe of ['livez', 'readyz']) expect((await call(`${gateway()}/${probe}`)).status).toBe(200);
     });
 
-    test('a login is rejected as temporarily unavailable while kube-apiserver is unavailable', async () => {
+    test('a login gets 503 temporarily_unavailable while kube-apiserver is unavailable', async () => {
       const response = await postForm(passwordForm('alice'));
       expect(response.status).toBe(503);
       expect(response.json).toMatchObject({ error: 'temporarily_unavailable' });
     });
 
-    test('requests get 503 once cached authorization decisions expire, and the server stays ready', async () => {
+    test('requests get 503 once cached authorization decisions expire, while the server stays ready', async () => {
       const response = await eventually('reads are rejected', async () => {
         const refused = await listByGateway();
         if (refused.status === 200) throw new Error('the cache is still read');
@@ -497,7 +497,7 @@ describe('informers of client-go', () => {
     expect(items.every((item) => item.apiVersion === apiVersion)).toBe(true);
   });
 
-  test("kube-apiserver's log reports this server as unavailable only while a replica is stopped, even after a restart", () => {
+  test("kube-apiserver's log reports this server as unavailable only while a replica is stopped, even if kube-apiserver has restarted", () => {
     expect(unexpectedErrors()).toEqual([]);
   });
 });

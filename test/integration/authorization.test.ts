@@ -81,7 +81,7 @@ async function hasRightTo(
   return false;
 }
 
-/** Reports whether a role names the object in any namespace. Any right in a namespace also reveals its name. */
+/** Reports whether a role names the object in any namespace. Any right in a namespace reveals the namespace's name. */
 async function isNamedByRole(oracle: Oracle, caller: Caller, { type, name }: TestObject): Promise<boolean> {
   const { group, resource } = type;
   for (const namespace of ['', 'kube-system', ...namespaces])
@@ -253,7 +253,7 @@ describe('when a binding is deleted', () => {
   });
   afterAll(() => removeClusterRole(role));
 
-  /** Waits until the user is allowed or forbidden all of these, so that no earlier cached decision is left. */
+  /** Waits until all lists return this status, so that no earlier cached decision is left. */
   const until = (status: number, timeout: number): Promise<unknown> =>
     Promise.all(
       lists().map((url) =>

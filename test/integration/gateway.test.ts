@@ -39,7 +39,7 @@ beforeAll(async () => {
   const apiGroup = 'rbac.authorization.k8s.io';
   const rbac = `/apis/${apiGroup}/v1`;
   const subjects = [{ apiGroup, kind: 'Group', name: group }];
-  // Allowed to do most things in one namespace and to read nodes; nothing else.
+  // The group has the ClusterRole `admin` in one namespace, and is allowed to read nodes.
   await create(`${rbac}/namespaces/${namespace}/rolebindings`, {
     metadata: { name: group },
     roleRef: { apiGroup, kind: 'ClusterRole', name: 'admin' },
@@ -122,11 +122,11 @@ describe('the gateway and kube-apiserver return the same bytes', () => {
     ['/apis/rbac.authorization.k8s.io/v1/clusterroles', {}],
     [`${core}/pods/none/log?follow=true`, {}],
   ])('the gateway and kube-apiserver return the same bytes for GET %s %j', async (path, headers) => {
-    // Wait until both have seen the earlier writes.
+    // Wait until both responses contain the earlier writes.
     await eventually(`both return the same for ${path}`, () => expectSame(path, { headers }));
   });
 
-  test('the gateway and kube-apiserver return the same bytes for GET in pages, with continue tokens of either server', async () => {
+  test('the gateway and kube-apiserver return the same bytes for the pages of a list, with continue tokens of either server', async () => {
     // Writes of other components change the resourceVersion of every list.
     const first = await eventually('both return the same first page', () => expectSame('/api/v1/nodes?limit=3'));
     const { metadata } = JSON.parse(first.body) as { metadata: { continue: string } };
@@ -541,7 +541,7 @@ describe.each([
   ])('kubectl prints the same at the gateway and kube-apiserver when it %s', async (_what, args) => {
     const path = manifest();
     const given = args.map((arg) => (arg === '@' ? path : arg));
-    // The first run prepares, so that both later runs find the same state.
+    // An additional first run makes the change, so that both compared runs find the same objects.
     if (['apply', 'patch', 'label'].includes(args[0] ?? '')) await run(...given);
     await eventually(`both print the same for ${args.join(' ')}`, async () => {
       const [one, other] = (await run(...given)).map(({ code, stdout, stderr }) => ({

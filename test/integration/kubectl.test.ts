@@ -236,7 +236,7 @@ describe.each([
     await createNode(name);
     const watch = client.start('get', ours, '-w', '--output-watch-events', '-l', `shown=${name}`);
     try {
-      // kubectl lists first and prints nothing for an empty list, so either request may show this event.
+      // kubectl lists first and prints nothing for an empty list, so the list or the watch may show the labelled node.
       await label(name);
       await watch.line('the watch prints the new node', (line) => line.startsWith('ADDED') && line.includes(name));
       await label(null);

@@ -20,7 +20,7 @@ const clientSecret = 'for as long as a test 6612';
 let restore = (): Promise<void> => Promise.resolve();
 afterEach(() => restore());
 
-/** Sets a limit, with a user and a client without failures so far. */
+/** Sets a limit, and adds a user and a client without earlier failures. */
 async function limit(
   limits: { maxTries?: number; perAddress?: number; perClient?: number },
   trustedProxies: readonly string[] = ['127.0.0.0/8'],
@@ -93,7 +93,7 @@ const expectWrong = (response: HttpResponse): void => expect(response.status).to
 const expectRight = (response: HttpResponse): void => expect(response.status).toBe(200);
 
 describe('login failures of one user from one address', () => {
-  test('login failures of one user from one address block even the correct password, but only at this address', async () => {
+  test('login failures of one user from one address block even the correct password, but only from this address', async () => {
     const { username } = await limit({ maxTries: 2 });
     const address = newAddress();
     expectWrong(await attempt({ username, address }));
@@ -130,7 +130,7 @@ describe('login failures of one user from one address', () => {
     }
   });
 
-  test('login failures of one user from one address are limited to the same number for parallel requests', async () => {
+  test('login failures of one user from one address are limited to the same number if the logins are sent in parallel', async () => {
     const { username } = await limit({ maxTries: 2 });
     const address = newAddress();
     const responses = await Promise.all(Array.from({ length: 8 }, () => attempt({ username, address })));
@@ -225,7 +225,7 @@ describe('login failures through one client', () => {
       expectWrong(await attempt({ username: stranger(), address: newAddress(), client }));
     expectLimited(await attempt({ username: stranger(), address: newAddress(), client }));
     expectLimited(await attempt({ username, address: newAddress(), right: true, client }));
-    // A client without failures.
+    // A client without failures is not limited.
     await restore();
     const other = await limit({ perClient: 3 });
     expectRight(await attempt({ username: other.username, address: newAddress(), right: true, client: other.client }));

@@ -115,8 +115,8 @@ const kapisNodes = `${nodesPath}?limit=1`;
 const nodesStatus = async (url: string, options: Call): Promise<number> => (await call(url, options)).status;
 
 /**
- * Compares every place that names the user of a token; `isBound` if the user's name or a group has the right to list
- * nodes.
+ * Compares the user of a token in whoami, a SelfSubjectReview, audit events and access reviews. `isBound` states
+ * whether the user's name or a group has the right to list nodes.
  */
 async function expectOneIdentity(token: string, expected: Partial<Identity>, isBound: boolean): Promise<void> {
   const reviewed = await call(`${gateway()}${reviewPath}`, {
@@ -135,7 +135,7 @@ async function expectOneIdentity(token: string, expected: Partial<Identity>, isB
       expect(await nodesStatus(`${base}${path}`, { token })).toBe(isBound ? 200 : 403);
 }
 
-/** Compares these places, and also the Session and the introspection of a token of this server. */
+/** Calls `expectOneIdentity`, and compares the user with the Session and the introspection of the access token. */
 async function expectOneOwnIdentity(token: string, expected: Partial<Identity>, isBound: boolean): Promise<void> {
   await expectOneIdentity(token, expected, isBound);
   const { sid, sub, username, groups } = readJWT(token).claims as Record<string, string> & { groups: string[] };

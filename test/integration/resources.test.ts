@@ -89,7 +89,7 @@ beforeAll(async () => {
   await bindIn('generic-2', 'generic-two');
   await bindIn('generic-4', 'generic-two');
   await bindIn('generic-3', 'generic-viewer', undefined, 'view');
-  // A binding that grants nothing here.
+  // A binding without any right to namespaced resources.
   await create('/apis/rbac.authorization.k8s.io/v1/namespaces/generic-5/rolebindings', {
     metadata: { name: 'elsewhere' },
     roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'platform-node-reader' },
@@ -164,7 +164,7 @@ describe('a built-in resource', () => {
     stream.close();
   });
 
-  test('a request for an unknown resource gets 404, and one for a resource that cannot be listed gets 405', async () => {
+  test('an invalid path or parameter gets 404 or 400, and a list of a resource without the verb list gets 405', async () => {
     expectStatus(await send('gizmos'), 404, 'NotFound');
     expectStatus(await send('namespaces/generic-1/configmaps/nothing'), 404, 'NotFound');
     expectStatus(await send('tokenreviews'), 405, 'MethodNotAllowed');
@@ -252,7 +252,7 @@ describe('without the right to all namespaces', () => {
     stream.close();
   });
 
-  test('the list of namespaces contains those that a RoleBinding allows the caller to get, as in the core API', async () => {
+  test('the list of namespaces contains the namespaces that a RoleBinding allows the caller to get, as in the core API', async () => {
     const seen = await list('namespaces', tokens['generic-viewer']);
     expect(seen.items.map(({ metadata: { name } }) => name)).toEqual(['generic-3']);
     const other = await kube().stream('/api/v1/namespaces/generic-3', {
@@ -517,7 +517,7 @@ describe('a custom resource', () => {
   });
 });
 
-test('a list of a resource that exceeds the memory for caches gets 503, and the message gives the reason', async () => {
+test('a list gets 503 with the reason if the resource does not fit into the memory for caches', async () => {
   const filler = 'x'.repeat(200_000);
   for (const name of namespaces)
     await create(`/api/v1/namespaces/${name}/configmaps`, object('ConfigMap', 'v1', 'large', { data: { filler } }));

@@ -32,7 +32,7 @@ const json = 'application/json';
 const protobuf = 'application/vnd.kubernetes.protobuf';
 /** User who is allowed to create TokenReviews. */
 const reviewer = 'token-reviewer';
-/** User who is allowed to impersonate this reviewer, and nothing else. */
+/** User who is allowed to impersonate `reviewer` and alice, and has no other rights. */
 const deputy = 'deputy-reviewer';
 /** User who must change the password before anything else. */
 const newcomer = 'reviewed-newcomer';
@@ -45,7 +45,7 @@ let alice: Tokens;
 let restore: () => Promise<void>;
 
 beforeAll(async () => {
-  // An id_token that is a bearer token at the gateway.
+  // Makes the gateway accept id_tokens of this client as bearer tokens.
   restore = await configure((configuration) => {
     configuration['gateway'] = { ...(configuration['gateway'] as object), idTokenClients: [platform.client_id] };
   });

@@ -94,7 +94,7 @@ def refused(target, writer):
 
 
 def watched(target, writer):
-    """Watches from a list, and again from the last event after a stop."""
+    """Starts a watch from a list, stops it, and resumes it after the last event."""
     seen = []
 
     def follow(version, until):

@@ -105,7 +105,7 @@ class Flows:
         return [response["active"], response.get("client_id"), response.get("username")]
 
     def refused(self, client, token):
-        """Reports what is left of a revoked token."""
+        """Returns how userinfo, a refresh and introspection respond to the tokens of a revoked session."""
         try:
             client.refresh_token(self.server["token_endpoint"], token["refresh_token"])
             error = ""

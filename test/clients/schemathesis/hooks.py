@@ -10,7 +10,7 @@ PROTECTED = {"~", *os.environ["PROTECTED"].split(",")}
 
 @schemathesis.hook
 def map_path_parameters(context, path_parameters):
-    """Redirects writes to users that other tests need to the user victim."""
+    """Makes writes of users that other tests need change the user `victim` instead."""
     name = (path_parameters or {}).get("name")
     if name in PROTECTED and context.operation.method.upper() != "GET":
         return {**path_parameters, "name": "victim"}
@@ -30,7 +30,7 @@ def filter_case(context, case):
 
 @schemathesis.hook
 def before_call(context, case, kwargs):
-    """Renames users and clients: failed logins of those in the examples would lock out other tests for minutes."""
+    """Renames users and clients, because failed logins with names from the examples would block other tests for minutes."""
     if isinstance(case.body, dict):
         names = {key: f"fuzz-{case.body[key]}" for key in ("username", "client_id") if isinstance(case.body.get(key), str)}
         case.body = {**case.body, **names}

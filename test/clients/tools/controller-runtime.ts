@@ -1,4 +1,4 @@
-/** A controller with leader election: two replicas, of which the leader is stopped. */
+/** A controller with leader election and two replicas. The test stops the leader. */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { eventually } from '../../labs/integration/eventually.ts';

@@ -23,7 +23,7 @@ function settingsIn(args: string): ReplaySettings {
   };
 }
 
-/** The first block of the page, or both. */
+/** Returns the settings in the first block of the page, or in both blocks. */
 const documented = async (blocks: 1 | 2): Promise<ReplaySettings> =>
   settingsIn(
     settingsOf('Headlamp', await toolPort())

@@ -16,7 +16,8 @@ import type { Built, Flow, Tool } from '../tool.ts';
 import { Visitor } from '../visitor.ts';
 
 /**
- * Starts oauth2-proxy with the documented blocks, except the settings that match `without`, and uses it at its address.
+ * Starts oauth2-proxy with the documented blocks, except the settings that match `without`, and calls `use` with its
+ * address.
  */
 async function proxied(
   { path }: Built,

@@ -65,8 +65,8 @@ type Phrase = readonly RegExp[];
 const escaped = (text: string): string => text.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&');
 
 /**
- * Returns a keyword as seen by a store that ignores punctuation: punctuation at either end of it marks the start or end
- * of a word.
+ * Returns a keyword as a store matches it that ignores punctuation. Punctuation at an end of the keyword means that the
+ * word there must match completely.
  */
 function phraseIn(keyword: string): Phrase {
   const words = wordsIn(keyword);

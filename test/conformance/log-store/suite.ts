@@ -22,8 +22,8 @@ interface Facts {
   /** Number of records. */
   readonly count: number;
   /**
-   * The store matches keywords literally. Otherwise it matches only their letters and digits, and ignores all
-   * characters between and around them.
+   * Whether the store matches keywords literally. If false, the store matches only the letters and digits of keywords,
+   * and ignores all other characters.
    */
   readonly findsSigns?: boolean | undefined;
   /** Digits of a second by which the store sorts; 9 by default. */
@@ -233,7 +233,7 @@ export function storeSuite(name: string, { count, findsSigns, digits = 9, begin,
         if (page.records.length < size) break;
       }
       expectOrder(digits, found, expected.records);
-      // If a time continues beyond the last page, any of its records may be returned.
+      // Skips records with the time of the first or last record: which of them the pages contain is not specified.
       const last = expected.records.at(-1);
       const isWhole = found.length === expected.total || last === undefined;
       const cut = (records: readonly LogRecord[]): readonly LogRecord[] =>

@@ -21,8 +21,8 @@ interface Outcome {
 const minActions = 5;
 
 /**
- * Repeats all loads during `work` and a little longer, until each has performed enough actions. Throws if any action failed,
- * otherwise returns a report.
+ * Repeats all loads during `work`, and until each load has performed `minActions`. Returns a report. Throws if any
+ * action failed.
  */
 export async function under(loads: readonly Load[], work: () => Promise<unknown>): Promise<string> {
   const end = new AbortController();

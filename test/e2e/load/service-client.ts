@@ -23,11 +23,12 @@ export interface ServiceClient {
 }
 
 export interface ConnectionUse {
-  /** Whether requests share a connection. If false, each has its own. */
+  /** Whether requests share a connection. If false, each request opens a connection. */
   readonly keepAlive: boolean;
   /**
-   * Milliseconds during which a request whose connection breaks or cannot be opened is sent again. By default, only a
-   * GET whose reused connection the server had closed is sent again, once, as browsers and Go's net/http do.
+   * Milliseconds during which a request is sent again if its connection breaks or cannot be opened. By default, only a
+   * GET on a reused connection that the server has closed is sent again, and only once, as browsers and Go's net/http
+   * do.
    */
   readonly retry?: number;
 }

@@ -25,7 +25,7 @@ export interface Visitor {
   readonly password: string;
 }
 
-/** Creates what the loads need: a ConfigMap, and a user who only logs in, whose sessions replace each other. */
+/** Creates a ConfigMap and a user for the loads. Each login of the user replaces the user's previous session. */
 export async function prepareTraffic({ kube }: Cluster): Promise<Visitor> {
   const visitor = { username: 'visitor', password: 'a visitor of 9 rooms' };
   await createUser(kube, visitor);
@@ -40,8 +40,8 @@ export async function removeTraffic({ kube }: Cluster, { username }: Visitor): P
 }
 
 /**
- * Creates all loads. If a replica is killed, clients must repeat requests that get no response: `retry` is the number of
- * milliseconds for which they do. kubectl does not repeat exec, so no load uses exec in this case.
+ * Creates all loads. `retry` is the number of milliseconds for which clients repeat requests that get no response, as
+ * is necessary after a replica is killed. kubectl does not repeat exec, so no load uses exec if `retry` is set.
  */
 export async function traffic(cluster: Cluster, visitor: Visitor, retry = 0): Promise<Load[]> {
   const [each, one] = await Promise.all([false, true].map((keepAlive) => serviceClient(cluster, { keepAlive, retry })));

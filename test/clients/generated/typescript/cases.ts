@@ -203,7 +203,7 @@ async function customResource(): Promise<unknown> {
   };
 }
 
-/** Lines that the compiler must reject, because the description does not allow them. Never called. */
+/** Contains lines that contradict the description, so that the compiler must reject each. Never called. */
 export async function wrong(): Promise<void> {
   // @ts-expect-error The path does not exist.
   await platform.GET('/kapis/resources.platform.io/v1alpha3/no/such/path');
@@ -211,17 +211,17 @@ export async function wrong(): Promise<void> {
   await platform.GET('/kapis/resources.platform.io/v1alpha3/nodes', { params: { query: { sort: 'name' } } });
   // @ts-expect-error The parameter has another type.
   await platform.GET('/kapis/resources.platform.io/v1alpha3/nodes', { params: { query: { limit: 'two' } } });
-  // @ts-expect-error The state of a node does not exist.
+  // @ts-expect-error The parameter does not accept this value.
   await platform.GET('/kapis/resources.platform.io/v1alpha3/nodes', { params: { query: { status: 'well' } } });
   // @ts-expect-error The name is missing.
   await platform.GET('/kapis/resources.platform.io/v1alpha3/nodes/{name}', {});
   const state = 'Asleep';
-  // @ts-expect-error The state of a user does not exist.
+  // @ts-expect-error The field does not accept this value.
   const spec: components['schemas']['UserSpec'] = { state };
   // @ts-expect-error The field is optional.
   const displayName: string = spec.displayName;
   const failed = { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Failure' } as const;
-  // @ts-expect-error An error has other fields.
+  // @ts-expect-error A required field of the error is missing.
   const status: Status = failed;
   console.log(displayName, status);
 }

@@ -67,7 +67,7 @@ func snapshot(list *unstructured.UnstructuredList, err error, mark string) any {
 	return chunkOf(list, since(list.GetResourceVersion(), mark))
 }
 
-// chunk describes a chunk of a list whose revision may be any that is not older than the mark.
+// chunk describes a chunk of a list, and whether its revision is not older than the mark.
 func chunk(list *unstructured.UnstructuredList, err error, mark string) any {
 	if err != nil {
 		return refusal(err)

@@ -63,7 +63,7 @@ func (t *target) scheme() *runtime.Scheme {
 	return scheme
 }
 
-// typed returns a client with Go types, which prefers protobuf like generated ones.
+// typed returns a client with Go types, which prefers protobuf like generated clients.
 func (t *target) typed() (rest.Interface, runtime.ParameterCodec) {
 	config, scheme := rest.CopyConfig(t.config), t.scheme()
 	config.GroupVersion = &t.gv

@@ -196,7 +196,7 @@ func (f *flows) introspected(client *oauth2.Config, token *oauth2.Token) ([]any,
 	return []any{result["active"], result["client_id"], result["username"]}, err
 }
 
-// revoke reports what is left of a token after its revocation.
+// revoke revokes a session, and returns how userinfo, a refresh and introspection respond to its tokens.
 func (f *flows) revoke(client *oauth2.Config, token *oauth2.Token) ([]any, error) {
 	if err := f.post(client, f.Revocation, url.Values{"token": {token.RefreshToken}}, nil); err != nil {
 		return nil, err

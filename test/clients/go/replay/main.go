@@ -44,7 +44,7 @@ type settings struct {
 type result struct {
 	Error string `json:"error,omitempty"`
 	Token string `json:"token"`
-	// The same token after a refresh.
+	// The token that the tool forwards after a refresh.
 	Refreshed  string            `json:"refreshed"`
 	Attributes map[string]string `json:"attributes"`
 }

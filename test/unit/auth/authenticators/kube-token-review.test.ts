@@ -386,7 +386,7 @@ describe('when many unknown tokens arrive', () => {
     expect(reviews()).toBe(5);
   });
 
-  test('a token that is rejected for an address with a full queue is reviewed for an idle address', async () => {
+  test('a request from an address with a full review queue gets 429, while the same token from an idle address is authenticated', async () => {
     const { authenticate, client } = lab({ authenticated: true, user: robot });
     const release = hold(client);
     const all = Array.from({ length: 404 }, (_, index) => authenticate(forged(index), '192.0.2.66'));
