@@ -1,5 +1,6 @@
 /**
- * Upgraded connections through the gateway to kube-apiserver, such as exec, over WebSockets and SPDY (docs/reference/gateway.md).
+ * Upgraded connections through the gateway to kube-apiserver, such as exec, over WebSockets and SPDY
+ * (docs/reference/gateway.md).
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import net, { type Socket } from 'node:net';

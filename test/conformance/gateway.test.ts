@@ -683,7 +683,7 @@ async function lengthOf(stream: AsyncIterable<unknown>): Promise<number> {
   return length;
 }
 
-test.each(Object.keys(unread))('kube-apiserver is slowed down when a client over %s stops reading', async (version) => {
+test.each(Object.keys(unread))('the gateway stops reading from kube-apiserver while a client over %s does not read', async (version) => {
   const chunk = Buffer.alloc(64 * 1024, 'x');
   const total = 64 * 1024 * 1024;
   let sent = 0;
@@ -705,7 +705,7 @@ test.each(Object.keys(unread))('kube-apiserver is slowed down when a client over
     before = sent;
     await sleep(200);
   }
-  // The rest is in the buffers of both connections.
+  // The buffers of both connections hold the data sent so far.
   expect(sent).toBeLessThan(total / 2);
   expect(await read()).toBeGreaterThanOrEqual(total);
 });

@@ -150,7 +150,7 @@ describe('users', () => {
     });
   });
 
-  test('users are created, changed and deleted, and each read shows the previous write', async () => {
+  test('users can be created, changed and deleted, and every change is readable immediately', async () => {
     const name = 'mia';
     const made = await call('alice', 'POST', 'users', { metadata: { name }, spec: { groups: ['m'] } });
     expectResponse(made, 201);

@@ -1,4 +1,4 @@
-/** The account service (docs/guides/accounts.md) with a real kube-apiserver, which authorizes each write as the caller. */
+/** The account service (docs/guides/accounts.md) with a real kube-apiserver that authorizes writes as the caller. */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { eventually } from '../labs/integration/eventually.ts';
 import { call, gateway, type HttpResponse } from '../labs/integration/http.ts';

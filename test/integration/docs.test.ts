@@ -853,7 +853,7 @@ describe('the operations at /docs', () => {
     await expectHeading(page, 'Get an object of kind Node');
   });
 
-  test('going back in the browser history to before a login at /docs requires no second login', async () => {
+  test('navigating back in the browser history of /docs after a login requires no second login', async () => {
     const page = await loggedIn('admin', '#listNodes');
     await goTo(page, 'getNode');
     await page.goBack();

@@ -1,4 +1,4 @@
-/** Manifests and values of the documents, validated by kube-apiserver with the schemas of the kinds and without unknown fields. */
+/** Documented manifests and chart values, validated by kube-apiserver with schemas and without unknown fields. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -64,7 +64,7 @@ interface ConfigMap extends KubeObject {
 }
 
 describe('the documented manifests', () => {
-  test('the documented manifests include those of docs/guides/expose.md', () => {
+  test('the documented manifests include the manifests of docs/guides/expose.md', () => {
     expect(manifests.map(([, block]) => (parse(block) as KubeObject).kind)).toEqual(['TLSRoute']);
   });
 
@@ -93,7 +93,7 @@ describe('the documented manifests', () => {
 });
 
 describe('the documented chart values', () => {
-  test('the documented chart values include those of docs/guides/expose.md', () => {
+  test('the documented chart values include the values in docs/guides/expose.md', () => {
     expect(values.length).toBeGreaterThan(3);
   });
 

@@ -1,4 +1,4 @@
-/** The gateway compared with kube-apiserver itself (docs/reference/gateway.md): both return the same for every request. */
+/** The gateway compared with kube-apiserver (docs/reference/gateway.md): both return equal responses to all requests. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -538,7 +538,7 @@ describe.each([
     ['exposes a Deployment', ['expose', 'deployment', 'web', '--port=80', '--dry-run=server', '-o', 'name']],
     ['deletes objects', ['delete', 'service,deployment,configmap', '-l', 'none=such']],
     ['deletes and recreates objects', ['replace', '--force', '-f', '@']],
-  ])('kubectl prints the same at the gateway and kube-apiserver when it %s', async (_what, args) => {
+  ])('kubectl prints the same output at the gateway and kube-apiserver when kubectl %s', async (_what, args) => {
     const path = manifest();
     const given = args.map((arg) => (arg === '@' ? path : arg));
     // An additional first run makes the change, so that both compared runs find the same objects.
@@ -553,7 +553,7 @@ describe.each([
     });
   });
 
-  test('kubectl auth whoami prints the same at the gateway and kube-apiserver', async () => {
+  test('kubectl auth whoami prints the same user at the gateway and kube-apiserver', async () => {
     const [, { code, stdout } = { code: 0, stdout: '' }] = await run('auth', 'whoami', '-o', 'json');
     // Older versions lack this command.
     expect(code === 0 ? stdout : '"username": "gwen"').toContain('"username": "gwen"');

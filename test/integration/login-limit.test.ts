@@ -44,7 +44,7 @@ interface LoginFailureTables {
   }[];
 }
 
-/** Waits until a replica has published two failures, the last of them after this time in milliseconds since the epoch. */
+/** Waits until a replica has published two failures, the second after `since`, in milliseconds since the epoch. */
 const published = (since: number): Promise<void> =>
   eventually('a replica has published the failures', async () => {
     const { items } = await get<LoginFailureTables>(loginFailuresPath(release.namespace));

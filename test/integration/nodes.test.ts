@@ -1,5 +1,6 @@
 /**
- * Nodes at /kapis: every row of the parameter tables in docs/reference/api.md, and the objects as kube-apiserver returns them.
+ * Nodes at /kapis: every row of the parameter tables in docs/reference/api.md, and equality with the objects of
+ * kube-apiserver.
  */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { eventually } from '../labs/integration/eventually.ts';

@@ -1,6 +1,6 @@
 /**
- * TokenReviews through the gateway, as components with delegated authentication send them (docs/reference/gateway.md#tokens). Each review
- * that the gateway forwards is authenticated by a real kube-apiserver.
+ * TokenReviews that components with delegated authentication send through the gateway
+ * (docs/reference/gateway.md#tokens). A real kube-apiserver authenticates the tokens in forwarded reviews.
  */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { writeFileSync } from 'node:fs';

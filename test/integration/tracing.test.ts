@@ -1,4 +1,4 @@
-/** Traces of this server and of a real kube-apiserver, read with the official types of OTLP (test/clients/go/collector). */
+/** Traces of this server and a real kube-apiserver, decoded with the OTLP types of test/clients/go/collector. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';

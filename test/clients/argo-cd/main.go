@@ -1,6 +1,6 @@
-// The login of Argo CD's API server, in its own code: argo-cd ADDRESS listens for browsers. ARGOCD_DATA is the data of the
-// ConfigMaps argocd-cm and argocd-rbac-cm in YAML, and CLIENT_SECRET the key oidc.clientSecret of the Secret argocd-secret.
-// SSL_CERT_FILE names the trusted CA.
+// The login of Argo CD's API server, in its own code. `argo-cd ADDRESS` listens for browsers. ARGOCD_DATA has the data
+// of the ConfigMaps argocd-cm and argocd-rbac-cm in YAML. CLIENT_SECRET has the value of oidc.clientSecret in the
+// Secret argocd-secret. SSL_CERT_FILE names the trusted CA.
 package main
 
 import (

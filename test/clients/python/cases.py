@@ -1,8 +1,8 @@
-"""Cases for users of the official Python client: cases.py KUBECONFIG KUBECONFIG_OF_OUR_GATEWAY
-KUBECONFIG_OF_OUR_PORT.
+"""Cases for users of the official Python client.
 
-Each runs against the core nodes of kube-apiserver, the same through our gateway, and against
-nodes.resources.platform.io, through kube-apiserver's aggregator and at our own port. The results for each are one JSON line on standard output.
+Run as `cases.py KUBECONFIG KUBECONFIG_OF_OUR_GATEWAY KUBECONFIG_OF_OUR_PORT`.
+Each case runs against core nodes, at kube-apiserver and through the gateway, and against nodes.resources.platform.io,
+through the aggregator and at the port of platform-apiserver. The program prints one JSON line for each case and target.
 """
 
 import json
@@ -120,7 +120,7 @@ def watched(target, writer):
 
 
 def watched_from_nowhere(target, writer):
-    """The client raises an exception for an error in the stream."""
+    """Watches from an invalid resourceVersion, for which the client raises an exception."""
     try:
         for event in watch.Watch().stream(target.list, resource_version="x", timeout_seconds=1):
             return event["type"]

@@ -1,7 +1,7 @@
 """Every flow of OAuth 2.0 and OpenID Connect that the server supports, written with Authlib in the usual way.
 
-oauth_flows.py ISSUER reads the login from standard input, and prints its results as one JSON object, comparable with that of
-../go/oauth. REQUESTS_CA_BUNDLE names the trusted CA.
+`oauth_flows.py ISSUER` reads the login from standard input, and prints its results as one JSON object with the same
+form as from ../go/oauth. REQUESTS_CA_BUNDLE names the trusted CA.
 """
 
 import json

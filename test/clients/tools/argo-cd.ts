@@ -104,8 +104,8 @@ export const argoCD: Tool = {
   name: 'argo-cd',
   build,
   flows: {
-    'with enablePKCEAuthentication: logs in, and reads groups and username': logsIn,
-    'as shipped: logs in with argocd login --sso': commandLine,
-    'as shipped: fails, and the error names enablePKCEAuthentication': shipped,
+    'logs in with enablePKCEAuthentication, and reads groups and username': logsIn,
+    'logs in with argocd login --sso by default': commandLine,
+    'fails without enablePKCEAuthentication, with an error that names this setting': shipped,
   },
 };

@@ -1,6 +1,6 @@
 /**
- * kubectl in minor versions other than the cluster's, built only from the modules of kubectl. Each version runs the same
- * tests as kubectl in the cluster's version.
+ * kubectl in minor versions other than the cluster's, built only from the modules of kubectl. Each version passes the
+ * same tests as kubectl in the cluster's version.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';

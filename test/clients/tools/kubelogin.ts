@@ -192,11 +192,11 @@ export const kubelogin: Tool = {
   name: 'kubelogin',
   build: () => buildGoProgram('kubelogin'),
   flows: {
-    'as shipped: logs in with a browser, then uses the cached token': shipped,
-    'as shipped: refreshes an expired id_token': refreshes,
-    'as shipped: logs in again after the session was revoked': revoked,
-    'with --grant-type=device-code: logs in': withFlag('--grant-type=device-code'),
-    'with --oidc-use-access-token: succeeds without an entry in idTokenClients': withoutIDTokens,
-    'with --oidc-pkce-method=no: fails, and the error names the flag': withoutPKCE,
+    'logs in with a browser by default, and then uses the cached token': shipped,
+    'refreshes an expired id_token': refreshes,
+    'logs in again after the session was revoked': revoked,
+    'logs in with --grant-type=device-code': withFlag('--grant-type=device-code'),
+    'succeeds with --oidc-use-access-token, without an entry in idTokenClients': withoutIDTokens,
+    'fails with --oidc-pkce-method=no, with an error that names this flag': withoutPKCE,
   },
 };

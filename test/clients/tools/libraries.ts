@@ -13,7 +13,7 @@ const library = (name: string, of: Library, file: string, version: RegExp): Tool
     path: '',
   }),
   flows: {
-    'as shipped: completes every OAuth flow': async () => deepEqual(await completeFlows(of), completedFlows()),
+    'completes every OAuth flow': async () => deepEqual(await completeFlows(of), completedFlows()),
   },
 });
 

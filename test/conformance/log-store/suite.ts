@@ -357,7 +357,7 @@ export function storeSuite(name: string, { count, findsSigns, digits = 9, begin,
       ],
       ['the records of 5,000 namespaces', 'desc', { namespaces: tenants(0, corpus.tenants) }],
       ['the records of one second', 'desc', { start: burst, end: burst + 1 }],
-      ['an empty set of namespaces', 'asc', { namespaces: new Map() }],
+      ['no records for an empty set of namespaces', 'asc', { namespaces: new Map() }],
     ])('the log store exports %s in the order "%s"', async (_what, order, partial) => {
       const selection = selected(partial);
       const found = await exported(selection, order);

@@ -7,7 +7,7 @@ export interface Load {
   readonly label: string;
   /** Milliseconds between the end of one action and the start of the next. */
   readonly pause: number;
-  /** Performs the action once. Throws if a user would notice a failure. The signal is aborted at the end of the load. */
+  /** Performs the action once. Throws if a user would notice a failure. The end of the load aborts the signal. */
   readonly act: (signal: AbortSignal) => Promise<void>;
 }
 

@@ -1,4 +1,4 @@
-/** The loads of a working day: logins, refreshes, lists, watches, kubectl exec, and reads and writes through the gateway. */
+/** Typical loads: logins, refreshes, lists, watches, kubectl exec, and reads and writes through the gateway. */
 import { deepStrictEqual, strictEqual } from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -119,8 +119,9 @@ interface WatchEvent {
 }
 
 /**
- * Watches the ConfigMap for a second at a time, each time from the last event. No number may be missing. After 410, which
- * a replica sends if its cache started after the last event, the client reads the ConfigMap again, as client-go does.
+ * Repeats a one-second watch of the ConfigMap, and resumes after the last event. Throws if a number is missing. A
+ * replica whose cache started after the last event sends 410. The client then reads the ConfigMap again, as client-go
+ * does.
  */
 function watching(client: ServiceClient, path: string, token: string, mayBreak: boolean): Load {
   let last: ConfigMap | undefined;

@@ -1,6 +1,6 @@
 // Every flow of OAuth 2.0 and OpenID Connect that the server supports, written with golang.org/x/oauth2 and go-oidc in
-// the usual way: oauth ISSUER reads the login from standard input, and prints its results as one JSON object,
-// comparable with that of ../../python/oauth_flows.py. SSL_CERT_FILE names the trusted CA.
+// the usual way. `oauth ISSUER` reads the login from standard input, and prints its results as one JSON object with the
+// same form as from ../../python/oauth_flows.py. SSL_CERT_FILE names the trusted CA.
 package main
 
 import (

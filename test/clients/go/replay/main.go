@@ -1,6 +1,6 @@
-// The login of a tool that no package registry provides, with the libraries that the tool uses: replay reads its settings as JSON from
-// SETTINGS, prints the address that it opens, receives the response at its redirect URI on this machine, and prints the
-// result as JSON. SSL_CERT_FILE names the trusted CA.
+// The login of a tool that no package registry provides, with the libraries that the tool uses. The program reads the
+// settings as JSON from SETTINGS, and prints the address at which the user logs in. It receives the authorization
+// response at its redirect URI on this machine, and prints the result as JSON. SSL_CERT_FILE names the trusted CA.
 package main
 
 import (
