@@ -1,5 +1,5 @@
 /**
- * Differences between the aggregated nodes and the core nodes with their reasons, as the programs of this folder report.
+ * Differences between the aggregated nodes and the core nodes that the programs of this folder report, with reasons.
  * test/integration/clients.test.ts verifies that the list is complete. Differences in the name of the API group and in
  * resource versions do not count.
  */

@@ -1,4 +1,4 @@
-/** Settings of docs/guides/clients.md, with the addresses of the site instead of those on the page. */
+/** Settings of docs/guides/clients.md, with addresses of the lab instead of the documented addresses. */
 import { randomBytes } from 'node:crypto';
 import { parse } from 'yaml';
 import { blocksUnder } from '../labs/integration/documents.ts';

@@ -1,4 +1,4 @@
-/** Errors name the problem, where it is, and what is accepted instead. */
+/** Errors name the problem, its location, and the accepted input. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { connect as connectTCP } from 'node:net';
 import { parse } from 'yaml';

@@ -248,7 +248,7 @@ describe('an upgraded connection', () => {
 
   test.each([
     exec,
-    // An aggregated API: its subresources for long-running requests are unknown.
+    // The gateway does not know which subresources of an aggregated API are long-running.
     '/apis/subresources.example.com/v1/namespaces/default/machines/m/console',
   ])('an upgraded connection ends when the session of its token is revoked: %s', async (path) => {
     const { expectUntil, closed } = talk(spdy().replace(exec, path));

@@ -59,7 +59,7 @@ const isServed = (listener: Listener, path: string): boolean =>
 const isAccepted = (method: string, path: string): boolean =>
   upstream[method]?.some((pattern) => new RegExp(`^${pattern}$`).test(path)) === true;
 
-/** Changes one segment, or appends or removes one. */
+/** Changes, appends or removes one segment of a path. */
 const mutated = (path: string, kind: number, at: number): string => {
   const segments = path.split('/');
   const index = 1 + (at % (segments.length - 1));

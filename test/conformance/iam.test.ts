@@ -12,7 +12,7 @@ const jsonPatch = 'application/json-patch+json';
 const password = 'nine lives of a cat';
 
 let lab: Lab;
-/** Tokens by user: alice, from the configuration object, is allowed to do everything; bob, a User object, nothing. */
+/** Tokens by user. alice, from the configuration object, has all rights. bob, a User object, has none. */
 const tokens = new Map<string, string>();
 let userCount = 0;
 

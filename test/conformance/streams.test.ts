@@ -1,6 +1,7 @@
 /**
- * Every long-running request of the server and the events that end it. The routes are taken from the descriptions, each
- * tried with every parameter and transport that could make it long-running, plus requests that the gateway proxies.
+ * Every long-running request of the server, and the events that end such a request. The test reads the routes from the
+ * descriptions, and tries each with every parameter and transport that could make a request long-running. It also tries
+ * requests that the gateway proxies.
  */
 // evidence: stream-ends
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';

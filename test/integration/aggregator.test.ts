@@ -182,7 +182,7 @@ describe('discovery', () => {
 
 describe('the OpenAPI descriptions of kube-apiserver', () => {
   beforeAll(async () => {
-    // If kube-apiserver does not reach the server at once, it retries after one and two minutes unless triggered.
+    // After a failed attempt, kube-apiserver would read the descriptions only a minute later.
     await remindApiserver();
     for (const [document, ours] of [
       ['/openapi/v2', `${collection}/{name}`],
@@ -223,7 +223,7 @@ const remindApiserver = (): Promise<unknown> =>
     metadata: { annotations: { 'example.com/reminded': randomUUID() } },
   });
 
-/** Returns the freshness of the API group at kube-apiserver: Current, or Stale if it is unavailable. */
+/** Returns the freshness of the API group at kube-apiserver: Current, or Stale if the group is unavailable. */
 async function freshness(): Promise<string | undefined> {
   const { items } = (await through('/apis', aggregatedForm('v2'))).json as {
     items: { metadata: { name: string }; versions: { freshness: string }[] }[];
@@ -234,8 +234,8 @@ async function freshness(): Promise<string | undefined> {
 const platformErrors = (): string[] => apiserverComplaints().filter((entry) => entry.includes('platform'));
 
 /**
- * Errors that kube-apiserver may log while a replica is absent: before the first start, and after a test has
- * stopped one. kube-apiserver also logs them while it starts and has not read the Service.
+ * Errors that kube-apiserver may log before the first start of a replica, after a test has stopped a replica, and while
+ * kube-apiserver starts and has not read the Service.
  */
 const allowedWhileAbsent: readonly RegExp[] = [
   /service "platform-apiserver" not found|service unavailable|no endpoints available|connection refused|503|could not get list of group versions/,
@@ -246,13 +246,13 @@ const allowedWhileAbsent: readonly RegExp[] = [
 
 /** Errors that kube-apiserver may log at any time. */
 const allowed: readonly RegExp[] = [
-  // A conflict between its status update of the APIService and another write.
+  // kube-apiserver's status update of an APIService conflicts with another write.
   /apiservices\.apiregistration\.k8s\.io .*the object has been modified/,
-  // A client that disconnects during a watch or, as in these tests, right after the last byte.
+  // A client disconnects during a watch, or right after the last byte of a response.
   /Timeout or abort while handling|Post-timeout activity/,
-  // An invalid request of a client, rejected before it reaches this server.
+  // kube-apiserver rejects an invalid request instead of forwarding the request.
   /invalid timeout specified in the request URL/,
-  // A malformed object, such as a User whose spec is a number, which kube-apiserver then rejects.
+  // kube-apiserver rejects a malformed object, such as a User whose spec is a number.
   /failed to update managedFields|failed to create typed patch object/,
 ];
 
@@ -302,7 +302,7 @@ async function readUntil(stream: AsyncIterable<Buffer>, end: string): Promise<st
   throw new Error(`the stream ended: ${text.slice(-500)}`);
 }
 
-/** Updates the endpoints as Kubernetes does: kube-apiserver chooses from the available replicas. */
+/** Sets the endpoints of the Service, so that kube-apiserver sends requests only to these replicas. */
 const announce = (replicas: readonly (0 | 1)[]): Promise<void> =>
   setEndpoints(
     kube(),

@@ -38,7 +38,7 @@ afterAll(async () => {
   await node.stop();
 });
 
-/** Opens a page of the other site. */
+/** Opens a cross-site page. */
 async function pageOfSite(username?: string): Promise<Page> {
   const page = await (await browser.newContext()).newPage();
   if (username !== undefined) {

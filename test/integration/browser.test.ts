@@ -64,7 +64,7 @@ afterEach(async () => {
 const open = async (options: BrowserContextOptions = {}): Promise<Page> =>
   (await browser.newContext(options)).newPage();
 
-/** Waits until the browser is back at the client, and returns the parameters. */
+/** Waits until the browser is redirected to the client, and returns the parameters of the redirect. */
 async function responseAt(page: Page, callback: string): Promise<Record<string, string>> {
   await page.waitForURL((url) => url.href.startsWith(`${callback}?`));
   const { code, ...rest } = Object.fromEntries(new URL(page.url()).searchParams);

@@ -363,7 +363,7 @@ describe('logging in at /docs', () => {
   });
 });
 
-/** Reads the state that the page keeps while the browser is at the login page. */
+/** Returns the OAuth parameter `state` that /docs stores while the browser is at the login page. */
 async function stateOf(page: Page): Promise<string> {
   const kept = await page.evaluate<string>("sessionStorage.getItem('platform-docs-login') ?? '{}'");
   return (JSON.parse(kept) as { state?: string }).state ?? '';

@@ -69,7 +69,7 @@ async function startReader(): Promise<Reader> {
 const success = (): unknown =>
   expect.not.stringMatching(/^\{\s*(?:"error":|"kind":\s*"Status"[^]*"status":\s*"Failure")/m);
 
-/** Each line of these documents after the first block is independent of the others. */
+/** In these documents, each line after the first block is an independent example. */
 describe.each(['reference/api.md', 'guides/logs.md'])('docs/%s', (file) => {
   const [setUp = '', ...blocks] = blocksIn(file, 'sh');
   const examples = [setUp, ...blocks.flatMap((block) => block.trim().split('\n'))];

@@ -13,7 +13,7 @@ import type { KubeObject } from '../labs/integration/kube.ts';
 import { kubectl, succeed } from '../labs/integration/kubectl.ts';
 import { lab } from '../labs/integration/lab.ts';
 
-/** The first version whose standard channel has TLSRoute v1, as the document says. */
+/** The first Gateway API version with TLSRoute v1 in its standard channel, as documented. */
 const gatewayAPI = 'sigs.k8s.io/gateway-api@v1.5.1';
 const tlsRoutes = 'config/crd/standard/gateway.networking.k8s.io_tlsroutes.yaml';
 

@@ -16,7 +16,7 @@ import { createUserWithPassword, removeUser, userPath, usersPath } from '../labs
 
 const configuration = join(import.meta.dirname, '../clients/schemathesis');
 const long = process.env['FUZZ'];
-/** Milliseconds for one caller. */
+/** Maximum duration of the run for one caller in milliseconds. */
 const timeout = long === undefined ? 300_000 : 7_200_000;
 const rightless = 'rightless';
 /** Users whom the requests must not change. */

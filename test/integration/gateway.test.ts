@@ -1,4 +1,4 @@
-/** The gateway compared with kube-apiserver (docs/reference/gateway.md): both return equal responses to all requests. */
+/** The gateway compared with kube-apiserver (docs/reference/gateway.md): both return equal responses. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -148,7 +148,7 @@ describe('the gateway and kube-apiserver return the same bytes', () => {
     ['POST', configMaps, '{"kind":"Secret","apiVersion":"v1","metadata":{"name":"a"}}', json],
     ['POST', configMaps, '{"metadata":{"name":"NO"}}', json],
     ['POST', configMaps, '{"metadata":{"name":"a"}}', { 'content-type': 'text/csv' }],
-    // For much longer bodies, Go would close the connection early.
+    // kube-apiserver would close the connection before it has read a much longer body.
     ['POST', configMaps, 'x'.repeat(3_200_000), json],
     ['POST', '/api/v1/nodes', '{"metadata":{"name":"mine"}}', json],
     ['PUT', `${configMaps}/none`, '{"metadata":{"name":"none"}}', json],
@@ -274,7 +274,7 @@ test.each<[string, Record<string, string>]>([
       ...rest,
       body: body
         .replaceAll(/^\{"type":"BOOKMARK".*\n/gm, '')
-        // kube-apiserver sends the columns of a watch once or twice.
+        // kube-apiserver sends the column definitions once or twice in a watch that requests Tables.
         .replaceAll(/"columnDefinitions":.*?,"rows"/g, '"rows"'),
     }));
     expect(other).toEqual(one);
@@ -555,7 +555,7 @@ describe.each([
 
   test('kubectl auth whoami prints the same user at the gateway and kube-apiserver', async () => {
     const [, { code, stdout } = { code: 0, stdout: '' }] = await run('auth', 'whoami', '-o', 'json');
-    // Older versions lack this command.
+    // Older versions of kubectl lack this command.
     expect(code === 0 ? stdout : '"username": "gwen"').toContain('"username": "gwen"');
   });
 });

@@ -549,7 +549,7 @@ describe('an OpenID provider', () => {
   });
 
   test.each<[string, (nonce: string) => object, boolean?, string?, number?]>([
-    // Validation fails before the access token would fail at the userinfo endpoint.
+    // The other id_tokens are rejected before the server sends the access token to the userinfo endpoint.
     [
       'issued with an access token that the userinfo endpoint rejects',
       (nonce) => ({ nonce }),

@@ -134,7 +134,7 @@ describe('the kubeconfigs of docs/guides/kubectl.md', () => {
   const passwordOfAlice = ['--login=password', '--username=alice'];
   const main = join(import.meta.dirname, '../../dist/main.js');
 
-  /** Replaces the documented names with those of the test, and logs in. */
+  /** Replaces the documented names with the names of the test, and logs in. */
   async function prepared(text: string, toPlatform: boolean): Promise<(...args: string[]) => Promise<Executed>> {
     const home = mkdtempSync(join(dir, 'home-'));
     const kubeconfig = parse(text) as Kubeconfig;

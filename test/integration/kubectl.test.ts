@@ -1,4 +1,4 @@
-/** kubectl through kube-apiserver, in the cluster's version and in one that is years older. */
+/** kubectl through kube-apiserver, in the cluster's version and in a version that is years older. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { writeFileSync } from 'node:fs';

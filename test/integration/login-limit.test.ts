@@ -1,6 +1,6 @@
 /**
  * Protection against password guessing (docs/security.md). Only limits that last for minutes are tested, so that no
- * test waits for one to expire.
+ * limit expires during a test.
  */
 // evidence: login-limit-replicas
 import { afterEach, describe, expect, test } from '@jest/globals';
@@ -153,7 +153,7 @@ describe('login failures at one replica', () => {
         expectWrong(await attempt({ username, address }));
         expectWrong(await attempt({ username, address }));
         await published(since);
-        // For an unlimited username, this attempt would count as a failure.
+        // If the limit is not in effect yet, this attempt counts as a failure of a username that does not exist.
         const { status } = await attempt({ username, address, right: true, base: gateway(1) });
         expect(status).toBe(429);
       });

@@ -24,7 +24,7 @@ const listeners: Readonly<Record<string, () => Listener>> = {
 
 let token = '';
 let pidsBefore: unknown;
-/** Responses to requests without end, by listener and kind. */
+/** Responses to requests that the client never completes, by listener and incomplete part. */
 const endless = new Map<string, Promise<RawResponse[]>>();
 const pids = (): unknown[] => replicaProcesses().map((process) => process?.pid);
 beforeAll(async () => {

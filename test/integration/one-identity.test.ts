@@ -1,7 +1,7 @@
 /**
  * One identity everywhere: however a user authenticates, kube-apiserver behind the gateway, whoami, audit events,
- * access reviews, Session and TokenReview name the same user. A name that one of them cannot represent is rejected at
- * the login.
+ * access reviews, Session and TokenReview name the same user. A login is rejected if Kubernetes cannot represent the
+ * name of the user or of a group.
  */
 // evidence: one-identity
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';

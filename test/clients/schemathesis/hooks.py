@@ -19,7 +19,7 @@ def map_path_parameters(context, path_parameters):
 
 @schemathesis.hook
 def filter_case(context, case):
-    """Drops unknown headers, which HTTP ignores, and methods other than GET at verbose health checks, which get no 405."""
+    """Drops unknown headers, which HTTP ignores, and methods other than GET at health checks, which get no 405."""
     if any(name.lower().startswith("x-schemathesis-unknown") for name in case.headers or {}):
         return False
     # The client interprets this value itself and does not send it.

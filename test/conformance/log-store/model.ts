@@ -65,8 +65,8 @@ type Phrase = readonly RegExp[];
 const escaped = (text: string): string => text.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&');
 
 /**
- * Returns a keyword as a store matches it that ignores punctuation. Punctuation at an end of the keyword means that the
- * word there must match completely.
+ * Returns the phrase that a keyword matches in a store without punctuation. If the keyword begins or ends with
+ * punctuation, the adjacent word must match completely.
  */
 function phraseIn(keyword: string): Phrase {
   const words = wordsIn(keyword);

@@ -114,7 +114,7 @@ export const replacement: Case = {
   },
 };
 
-/** Kills the server of a pod, whose control group has the uid of the pod in its name. */
+/** Kills the server process whose control group has the uid of the pod in its name. */
 function kill(pod: Pod | undefined): void {
   const uid = pod?.metadata.uid ?? 'none';
   const found = readdirSync('/proc').filter(

@@ -76,7 +76,7 @@ export async function serviceClient(cluster: Cluster, { keepAlive, retry = 0 }: 
     throw new RefusedError(`${options.method ?? 'GET'} ${path.split('?')[0]}: ${statusCode} ${message}${error}`);
   }
 
-  /** Repeats an attempt that gets no response, until the time is over. */
+  /** Repeats an attempt that gets no response, for at most `retry` milliseconds. */
   async function retried<T>(signal: AbortSignal | undefined, attempt: () => Promise<T>): Promise<T> {
     const end = performance.now() + retry;
     for (;;)

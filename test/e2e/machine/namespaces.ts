@@ -46,6 +46,6 @@ function kill(unshare: number): void {
     process.kill(first > 0 ? first : unshare, 'SIGKILL');
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    if (code !== 'ENOENT' && code !== 'ESRCH') throw error; // It has already ended.
+    if (code !== 'ENOENT' && code !== 'ESRCH') throw error; // The process has already ended.
   }
 }

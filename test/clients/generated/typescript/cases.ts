@@ -10,7 +10,7 @@ import type { components as custom, paths as CustomPaths } from './custom-resour
 import type { components, operations, paths } from './platform.d.ts';
 
 type Status = components['schemas']['Status'];
-/** Uses each document's own names. */
+/** Error of either OpenAPI document, by the name that the schema has in the document. */
 type Refusal = Status | custom['schemas']['Status'];
 type CustomUser = custom['schemas']['io.platform.iam.v1alpha2.User'];
 
