@@ -190,7 +190,7 @@ describe.each(listeners)('at the %s listener', (listener) => {
     ['Accept header', { accept: 'image/png' }],
     ['Content-Type header', { type: 'text/xml', body: '{bad' }],
     ['body', { type: 'application/json', body: '{bad' }],
-  ])('a caller without rights is rejected before an invalid %s is reported', async (_, { type, ...sent }) => {
+  ])('a request with an invalid %s gets 401 without a token, and 403 without the required rights', async (_, { type, ...sent }) => {
     const unexpected: string[] = [];
     for (const { method, path, access } of routesOf(listener)) {
       if (!needsIdentity(access)) continue;

@@ -470,7 +470,7 @@ describe('a response of kube-apiserver', () => {
     },
   );
 
-  test('a response of kube-apiserver with a status that HTTP/2 does not support becomes 502', async () => {
+  test('a response of kube-apiserver with a status that HTTP/2 does not support is replaced with a 502 response', async () => {
     kube.serve = (_, res) => void res.writeHead(999, { location: '/a', 'audit-id': 'its own' }).end();
     const [headers, body] = await overHTTP2(pods);
     expect([headers[':status'], headers.location, headers['audit-id']]).toEqual([502, undefined, 'its own']);
@@ -483,21 +483,21 @@ describe('a response of kube-apiserver', () => {
     expect(kube.taken()).toHaveLength(1);
   });
 
-  test('a response of kube-apiserver with 401 becomes 503, except from a server behind a proxy subresource', async () => {
+  test('a 401 response of kube-apiserver is replaced with a 503 response, except from a server behind a proxy subresource', async () => {
     kube.serve = (_, res) => void res.writeHead(401, { 'www-authenticate': 'Basic' }).end('{}');
     expect((await send(pods)).json()).toMatchObject({ code: 503, reason: 'ServiceUnavailable' });
     const behind = await send('/api/v1/namespaces/d/services/s/proxy/');
     expect([behind.status, behind.headers['www-authenticate']]).toEqual([401, 'Basic']);
   });
 
-  test('a read gets 503 if kube-apiserver does not respond', async () => {
+  test('a read gets 503 if kube-apiserver closes the connection without a response', async () => {
     kube.serve = (req) => void req.socket.destroy();
     const response = await send(pods);
     expect(response.json()).toMatchObject({ kind: 'Status', code: 503, reason: 'ServiceUnavailable' });
     expect(response.headers['retry-after']).toBe('1');
   });
 
-  test('a write gets 502 without Retry-After if kube-apiserver does not respond', async () => {
+  test('a write gets 502 without Retry-After if kube-apiserver closes the connection without a response', async () => {
     kube.serve = (req) => void req.socket.destroy();
     for (const method of ['POST', 'PUT', 'PATCH', 'DELETE']) {
       const response = await send(pods, { method });
@@ -508,7 +508,7 @@ describe('a response of kube-apiserver', () => {
   });
 
   test.each(['HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nabcdef', 'nonsense\r\n\r\n'])(
-    'a response of kube-apiserver that is not valid HTTP becomes 503: %j',
+    'a response of kube-apiserver that is not valid HTTP is replaced with a 503 response: %j',
     async (bytes) => {
       kube.serve = (req) => void req.socket.end(bytes);
       expect((await send(pods)).status).toBe(503);

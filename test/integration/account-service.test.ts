@@ -109,7 +109,7 @@ describe('an administrator', () => {
 });
 
 describe('a user', () => {
-  test('a user can read their own object and change its displayName, but not their rights', async () => {
+  test('a user can read their own object and change its displayName, but no other field', async () => {
     const token = await person('olga', { groups: ['o'], email: 'olga@example.org' });
     expect((await send(token, 'GET', 'users/~')).json).toMatchObject({ metadata: { name: 'olga' } });
     expect((await send(token, 'PATCH', 'users/~', { spec: { displayName: 'Olga' } }, merge)).json).toMatchObject({

@@ -105,7 +105,7 @@ describe('login failures of one user from one address', () => {
     expectLimited(await attempt({ username, address, right: true }));
   });
 
-  test('login failures from one address are limited in the same way for a username that does not exist', async () => {
+  test('login failures of a username that does not exist are limited like the failures of an existing user', async () => {
     await limit({ maxTries: 2 });
     const [username, address] = [stranger(), newAddress()];
     expectWrong(await attempt({ username, address }));
@@ -113,7 +113,7 @@ describe('login failures of one user from one address', () => {
     expectLimited(await attempt({ username, address }));
   });
 
-  test('login failures from one address are limited in the same way for a disabled user', async () => {
+  test('login failures of a disabled user are limited like the failures of an active user', async () => {
     await limit({ maxTries: 2 });
     const address = newAddress();
     expectWrong(await attempt({ username: 'dave', address }));
@@ -200,7 +200,7 @@ describe('login failures from one address', () => {
   });
 
   // evidence: trusted-proxy-address
-  test('login failures from one address count for the address that a trusted proxy reports, not for one that the client sends', async () => {
+  test('login failures from one address count for the address that a trusted proxy reports, not for an address that the client sends', async () => {
     await limit({ perAddress: 2 });
     const address = newAddress();
     for (let round = 0; round < 2; round += 1)

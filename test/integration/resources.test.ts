@@ -350,7 +350,7 @@ const service = (selector?: object): object =>
 const pods = async (query: string, path = 'pods'): Promise<string[]> =>
   named(await list(`${path}?label=generic-test&sortBy=.metadata.namespace&ascending=true&${query}`));
 
-describe('pods that a Service selects', () => {
+describe('the list of pods that a Service selects', () => {
   const labels = { ...label, app: 'selected' };
   beforeAll(async () => {
     for (const namespace of ['generic-1', 'generic-2']) {
@@ -363,7 +363,7 @@ describe('pods that a Service selects', () => {
     await create('/api/v1/namespaces/generic-3/pods', pod('one', { app: 'selected' }));
   });
 
-  test('pods that a Service selects are in the namespace of the Service', async () => {
+  test('the list of pods that a Service selects contains only pods in the namespace of the Service', async () => {
     await eventually('the caches have the pods', async () => {
       expect(await pods('')).toHaveLength(5);
       expect(await pods('serviceName=selecting')).toEqual(['generic-1/one', 'generic-2/two']);
@@ -373,7 +373,7 @@ describe('pods that a Service selects', () => {
     expect(await pods('serviceName=nothing')).toEqual([]);
   });
 
-  test("pods that a Service selects change with the Service's selector", async () => {
+  test("the list of pods that a Service selects changes with the Service's selector", async () => {
     const path = '/api/v1/namespaces/generic-2/services/selecting';
     await patch(path, { spec: { selector: { app: 'selected' } } });
     await eventually('the cache has the changed Service', async () => {
@@ -381,7 +381,7 @@ describe('pods that a Service selects', () => {
     });
   });
 
-  test('pods that a Service selects are hidden from callers without the right to list Services', async () => {
+  test('a list of the pods that a Service selects gets 403 without the right to list Services', async () => {
     await createClusterRole('generic-pods', [{ apiGroups: [''], resources: ['pods'], verbs: ['get', 'list'] }]);
     await bind('generic-pods', 'generic-pods', { kind: 'User', name: 'generic-none' });
     try {

@@ -214,7 +214,7 @@ describe('the right to create TokenReviews', () => {
     },
   );
 
-  test('a TokenReview on behalf of an impersonated user requires the right of that user, not that of the caller', async () => {
+  test('a TokenReview on behalf of an impersonated user requires the right of the impersonated user, not of the caller', async () => {
     const asReviewer = await post(alice.access_token, {
       token: deputyToken,
       headers: { 'impersonate-user': reviewer },

@@ -61,7 +61,7 @@ func serve(address string) error {
 	return http.ListenAndServe(address, nil)
 }
 
-// claimsOf verifies the token that the browser has as cookies and the CLI as bearer.
+// claimsOf verifies the token, which a browser sends in cookies, and the CLI as a bearer token.
 func claimsOf(r *http.Request, provider oidc.Provider, config *settings.ArgoCDSettings) (jwt.MapClaims, error) {
 	raw, isBearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	if !isBearer {

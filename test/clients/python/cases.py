@@ -103,7 +103,7 @@ def watched(target, writer):
                                    timeout_seconds=10):
             metadata = target.plain(event["object"])["metadata"]
             told = (event["type"], metadata["name"], metadata["labels"].get("case"))
-            # Written by the control plane itself.
+            # Skips writes of the control plane.
             if told not in seen:
                 seen.append(told)
             if told == until:
@@ -156,7 +156,7 @@ def table(target, writer):
 
 
 def over_a_web_socket(target, writer):
-    """Returns each message, received with the client's package for exec."""
+    """Returns the messages of a watch over a WebSocket, received with the package that the client uses for exec."""
     known = target.client.configuration
     headers = {}
     target.client.update_params_for_auth(headers, [], ["BearerToken"], None, None, None)

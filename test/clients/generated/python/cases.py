@@ -180,7 +180,7 @@ def logs():
 
 
 def custom_resource():
-    """Reads the same User as kube-apiserver stores it, through the gateway."""
+    """Reads a User through the gateway, as kube-apiserver stores the User."""
     name = "custom-by-python"
     body = IoPlatformIamV1Alpha2User(
         api_version="iam.platform.io/v1alpha2",

@@ -169,7 +169,7 @@ async function logs(): Promise<unknown> {
   };
 }
 
-/** Reads the same User as kube-apiserver stores it, through the gateway. */
+/** Reads a User through the gateway, as kube-apiserver stores the User. */
 async function customResource(): Promise<unknown> {
   const name = 'custom-by-typescript';
   const path = { name };

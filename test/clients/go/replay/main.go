@@ -168,7 +168,7 @@ func (t *tool) verified(token *oauth2.Token) (string, error) {
 	return raw, err
 }
 
-// attributes evaluates each expression on the claims of the id_token, and if it has no result, on userinfo.
+// attributes evaluates each expression on the claims of the id_token, and without a result, on the userinfo response.
 func (t *tool) attributes(token *oauth2.Token) (map[string]string, error) {
 	if len(t.Attributes) == 0 {
 		return nil, nil
