@@ -190,21 +190,24 @@ describe.each(listeners)('at the %s listener', (listener) => {
     ['Accept header', { accept: 'image/png' }],
     ['Content-Type header', { type: 'text/xml', body: '{bad' }],
     ['body', { type: 'application/json', body: '{bad' }],
-  ])('a request with an invalid %s gets 401 without a token, and 403 without the required rights', async (_, { type, ...sent }) => {
-    const unexpected: string[] = [];
-    for (const { method, path, access } of routesOf(listener)) {
-      if (!needsIdentity(access)) continue;
-      const isReviewed = !('rights' in access) || !['none', 'handler'].includes(access.rights);
-      for (const [caller, expected] of [
-        ['no token', 401] as const,
-        ...(isReviewed ? [['no rights', 403] as const] : []),
-      ]) {
-        const status = await statusOf(listener, [method, filled(path), type], caller, sent);
-        if (status !== expected) unexpected.push(`${method} ${path} with ${caller}: ${status}`);
+  ])(
+    'a request with an invalid %s gets 401 without a token, and 403 without the required rights',
+    async (_, { type, ...sent }) => {
+      const unexpected: string[] = [];
+      for (const { method, path, access } of routesOf(listener)) {
+        if (!needsIdentity(access)) continue;
+        const isReviewed = !('rights' in access) || !['none', 'handler'].includes(access.rights);
+        for (const [caller, expected] of [
+          ['no token', 401] as const,
+          ...(isReviewed ? [['no rights', 403] as const] : []),
+        ]) {
+          const status = await statusOf(listener, [method, filled(path), type], caller, sent);
+          if (status !== expected) unexpected.push(`${method} ${path} with ${caller}: ${status}`);
+        }
       }
-    }
-    expect(unexpected).toEqual([]);
-  });
+      expect(unexpected).toEqual([]);
+    },
+  );
 
   test('an invalid timeout is ignored by routes that declare no timeout parameter', async () => {
     expect(await statusOf(listener, ['get', '/healthz'], 'no token', { query: '?timeout=bad' })).toBe(200);

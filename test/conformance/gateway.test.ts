@@ -683,32 +683,35 @@ async function lengthOf(stream: AsyncIterable<unknown>): Promise<number> {
   return length;
 }
 
-test.each(Object.keys(unread))('the gateway stops reading from kube-apiserver while a client over %s does not read', async (version) => {
-  const chunk = Buffer.alloc(64 * 1024, 'x');
-  const total = 64 * 1024 * 1024;
-  let sent = 0;
-  kube.serve = (_, res) => {
-    const write = (): void => {
-      while (sent < total) {
-        sent += chunk.length;
-        if (!res.write(chunk)) {
-          res.once('drain', write);
-          return;
+test.each(Object.keys(unread))(
+  'the gateway stops reading from kube-apiserver while a client over %s does not read',
+  async (version) => {
+    const chunk = Buffer.alloc(64 * 1024, 'x');
+    const total = 64 * 1024 * 1024;
+    let sent = 0;
+    kube.serve = (_, res) => {
+      const write = (): void => {
+        while (sent < total) {
+          sent += chunk.length;
+          if (!res.write(chunk)) {
+            res.once('drain', write);
+            return;
+          }
         }
-      }
-      res.end();
+        res.end();
+      };
+      write();
     };
-    write();
-  };
-  const { read } = await (unread[version] as (typeof unread)[string])(pods);
-  for (let before = -1; before !== sent;) {
-    before = sent;
-    await sleep(200);
-  }
-  // The buffers of both connections hold the data sent so far.
-  expect(sent).toBeLessThan(total / 2);
-  expect(await read()).toBeGreaterThanOrEqual(total);
-});
+    const { read } = await (unread[version] as (typeof unread)[string])(pods);
+    for (let before = -1; before !== sent;) {
+      before = sent;
+      await sleep(200);
+    }
+    // The buffers of both connections hold the data sent so far.
+    expect(sent).toBeLessThan(total / 2);
+    expect(await read()).toBeGreaterThanOrEqual(total);
+  },
+);
 
 /** Returns a POST with these lines after its first headers. */
 const head = (lines: string, path = pods): string =>
@@ -723,7 +726,11 @@ describe('a request body', () => {
     ['DELETE', 'with a length', { 'content-length': '9' }],
     ['DELETE', 'in chunks', { 'transfer-encoding': 'chunked' }],
     ['GET', 'with a length', { 'content-length': '9' }],
-    ['PATCH', 'with a Content-Length that the Connection header names', { 'content-length': '9', connection: 'content-length' }],
+    [
+      'PATCH',
+      'with a Content-Length that the Connection header names',
+      { 'content-length': '9', connection: 'content-length' },
+    ],
   ])('a request body is forwarded: %s %s', async (method, _, headers) => {
     expect((await send(pods, { method, headers, body: '{"a": 1}\n' })).status).toBe(200);
     expect(await onlyRequest().body).toBe('{"a": 1}\n');

@@ -302,12 +302,15 @@ describe('an invalid configuration', () => {
     ['a list', '- a\n'],
     ['empty', ''],
     ['of another kind', 'apiVersion: v1\nkind: ConfigMap\n'],
-  ])('an invalid configuration that is %s is rejected, and the last valid configuration stays in effect', async (_, text) => {
-    const before = await readText();
-    undo.push(() => writeText(before));
-    expect(await writeText(text)).not.toEqual([]);
-    expect(await mayLogIn('bob', passwords.bob)).toEqual([200, 200]);
-  });
+  ])(
+    'an invalid configuration that is %s is rejected, and the last valid configuration stays in effect',
+    async (_, text) => {
+      const before = await readText();
+      undo.push(() => writeText(before));
+      expect(await writeText(text)).not.toEqual([]);
+      expect(await mayLogIn('bob', passwords.bob)).toEqual([200, 200]);
+    },
+  );
 
   test('a server restarted with an invalid configuration uses the last valid configuration, is ready and reports a warning', async () => {
     await addUser('accepted-last');

@@ -72,14 +72,11 @@ describe.each(Object.entries(pages))('the page %s', (_, goTo) => {
     expect(wrong.filter((text) => !description.includes(text))).toEqual([]);
   });
 
-  test.each(['light', 'dark'] as const)(
-    'axe-core finds no accessibility problem in %s mode',
-    async (colorScheme) => {
-      await page.emulateMedia({ colorScheme });
-      expect(await colorSchemeOf(page)).toBe(colorScheme);
-      expect(await found(page)).toEqual([]);
-    },
-  );
+  test.each(['light', 'dark'] as const)('axe-core finds no accessibility problem in %s mode', async (colorScheme) => {
+    await page.emulateMedia({ colorScheme });
+    expect(await colorSchemeOf(page)).toBe(colorScheme);
+    expect(await found(page)).toEqual([]);
+  });
 
   test('the page fits into a window of 320 pixels', async () => {
     await page.setViewportSize({ width: 320, height: 480 });

@@ -65,13 +65,16 @@ describe.each([
     [['--sort-by', '{.metadata.uid}', '-o', 'wide']],
     [['--chunk-size=3', '-o', 'wide']],
     [['node-5', 'node-2']],
-  ])('kubectl get with the arguments %j prints the same output as for core nodes, except the column AGE', async (args) => {
-    const [printed, core] = await Promise.all(
-      [ours, 'nodes'].map(async (resource) => withoutAge(await succeed(client, 'get', resource, ...args))),
-    );
-    expect(printed).toEqual(core);
-    expect(printed?.length).toBeGreaterThan(0);
-  });
+  ])(
+    'kubectl get with the arguments %j prints the same output as for core nodes, except the column AGE',
+    async (args) => {
+      const [printed, core] = await Promise.all(
+        [ours, 'nodes'].map(async (resource) => withoutAge(await succeed(client, 'get', resource, ...args))),
+      );
+      expect(printed).toEqual(core);
+      expect(printed?.length).toBeGreaterThan(0);
+    },
+  );
 
   test('kubectl get prints "No resources found" if no node matches', async () => {
     const { code, stderr } = await client('get', ours, '-l', 'nobody=has');

@@ -84,7 +84,7 @@ func chunkOf(list *unstructured.UnstructuredList, when any) any {
 	}
 }
 
-// tokenOf returns an expired continue token in kube-apiserver's format. Other clients must not create continue tokens.
+// tokenOf returns a continue token in the format of kube-apiserver, for cases with expired and invalid tokens.
 func tokenOf(version int64, start string) string {
 	return base64.RawURLEncoding.EncodeToString(must(json.Marshal(map[string]any{
 		"v": "meta.k8s.io/v1", "rv": version, "start": start,
