@@ -398,7 +398,7 @@ describe('a login at an OpenID provider', () => {
     ['control', 'a group name is invalid'],
     ['system', 'a name begins with &quot;system:&quot;'],
   ])(
-    'a login at an OpenID provider with a name that Kubernetes does not accept is rejected: %s',
+    'a login at an OpenID provider as "%s" is rejected, since Kubernetes does not accept a name: %s',
     async (subject, reason) => {
       const { page } = await logIn(subject, 'a'.repeat(43));
       expect(page.status).toBe(403);

@@ -55,13 +55,13 @@ export const audit: Case = {
           strictEqual(events[0].responseStatus.code, 404);
         },
       ),
-      step('the audit webhook receives the same event in a list', async () => {
+      step('the audit webhook receives the event of the audit file in an EventList', async () => {
         await cluster.until('the event was sent', async () => {
           const lists = await cluster.kubectl(`--namespace ${elsewhere} logs ${receiver}`);
           return lists.startsWith('{"kind":"EventList"') && lists.includes(`"auditID":"${events[0]?.auditID}"`);
         });
       }),
-      step('helm upgrade to the previous values removes the file and the webhook', async () => {
+      step('helm upgrade to the previous values removes the audit file and the audit webhook', async () => {
         await helmInstall(cluster);
         await cluster.kubectl(`--namespace ${elsewhere} delete pod ${receiver} --now`);
         await cluster.until('two servers without a volume run', async () => (await pods(cluster)).length === 2);
