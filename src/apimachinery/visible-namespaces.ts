@@ -11,7 +11,7 @@ import type { ResourceDefinition } from '../cluster/catalogue/resource.ts';
 export interface ReadAccess {
   readonly authorizer: Authorizer;
   readonly granted: Pick<GrantedNamespaces, 'of' | 'hasSynced'>;
-  /** Finds further resources that a request reads. */
+  /** Finds the other resources that a request reads. */
   readonly catalogue: Pick<Catalogue, 'find' | 'acquire'>;
 }
 
@@ -62,8 +62,8 @@ export async function visibleNamespaces(
 }
 
 /**
- * Returns the namespaces in which the caller is allowed to do what `attributes` describes. Reviews the access to each
- * namespace.
+ * Returns the namespaces in which the caller is allowed to make the request that `attributes` describes. Reviews the
+ * access to each namespace.
  */
 export async function allowedIn(
   authorizer: Authorizer,

@@ -36,7 +36,7 @@ export interface Account extends Credential {
   readonly passwordChangeRequired: boolean;
   /** Secret and key in which the hash is or will be stored. Undefined if the configuration contains the hash itself. */
   readonly passwordRef: SecretKeyRef | undefined;
-  /** Changes when the failed logins of the user are reset. */
+  /** Value that changes whenever the failed logins of the user are reset. */
   readonly unlocked: string | undefined;
   /** Identities at identity providers that are allowed to log in as this user. */
   readonly identities: readonly Identity[];

@@ -5,7 +5,7 @@ import { BoundedCache } from '../../runtime/bounded-cache.ts';
 
 /** Milliseconds after which a secret is hashed again. */
 const ttl = 24 * 3_600_000;
-/** Maximum number of clients in the cache, which drops the least recently used ones. */
+/** Maximum number of clients in the cache. A full cache drops the least recently used client. */
 const maxEntries = 1_000;
 
 /**
@@ -45,7 +45,9 @@ export const credentialIDOf = (hash: string): string => createHash('sha256').upd
 export interface Credential {
   /** Hash; undefined while its Secret is missing. Nobody can log in as this user without a hash. */
   readonly passwordHash: string | undefined;
-  /** Changes with the password. A change revokes the sessions that were created with another password. */
+  /**
+   * Identifier that changes with the password. A change revokes the sessions that were created with another password.
+   */
   readonly credentialID: string;
 }
 

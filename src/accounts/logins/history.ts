@@ -23,7 +23,7 @@ import { WriteBehind } from '../../cluster/write-behind.ts';
 export type LoginOutcome = 'LoggedIn' | 'WrongPassword' | 'NoPassword' | 'Disabled' | 'Limited';
 
 export interface LoginRecord {
-  /** RFC 3339. */
+  /** Time of the login in RFC 3339 format. */
   readonly time: string;
   readonly success: boolean;
   readonly reason: LoginOutcome;

@@ -17,7 +17,7 @@ const interval = 60_000;
 
 interface LastLogin {
   readonly uid: string;
-  /** RFC 3339. */
+  /** Time of the login in RFC 3339 format. */
   readonly time: string;
 }
 

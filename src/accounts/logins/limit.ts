@@ -59,7 +59,7 @@ const kinds = {
   'user code': { pair: 'f', user: 'g', address: 'h', client: 'i' },
   'provider code': { pair: '', user: '', address: 'j', client: '' },
 } as const;
-/** Key prefix for failures at an account with names other than its username. */
+/** Key prefix for failed logins to an account by a name other than its username. */
 const accountKind = 'n';
 
 /** Maximum entries of each table. A count takes about 300 bytes, and a window with its parts at most 1 KiB. */
@@ -401,7 +401,7 @@ export class LoginLimiter {
     this.#windows.set(key, failures, this.#limit().within);
   }
 
-  /** Returns the parts that still count, oldest first. */
+  /** Returns the parts of a window that still count, oldest first. */
   #read(key: string, now: number): Failures[] {
     return this.#windows.get(key)?.filter(({ last }) => now - last < this.#limit().within) ?? [];
   }

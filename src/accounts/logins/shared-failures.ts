@@ -24,12 +24,12 @@ interface LoginFailureTable extends KubeObject {
     readonly failures: readonly {
       readonly key: string;
       readonly count: number;
-      /** RFC 3339. */
+      /** Time of the last failure in RFC 3339 format. */
       readonly last?: string;
-      /** RFC 3339. */
+      /** Time up to which failures no longer count, in RFC 3339 format. */
       readonly forgiven?: string;
     }[];
-    /** Time of the last login by pair of user and address. RFC 3339. */
+    /** Time of the last login by pair of user and address, in RFC 3339 format. */
     readonly familiar?: Readonly<Record<string, string>>;
   };
 }

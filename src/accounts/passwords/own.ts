@@ -57,7 +57,7 @@ export class OwnPassword {
   }
 
   /**
-   * Returns undefined once the password is changed and this replica has seen the change. Throws like
+   * Changes the password if `current` is correct. Returns undefined once this replica has seen the change. Throws like
    * `PasswordStore.change`.
    */
   async change(

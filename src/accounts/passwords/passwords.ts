@@ -146,7 +146,7 @@ export class Passwords {
     if (decoy === undefined) {
       decoy = this.#functions.hash(randomBytes(16).toString('base64'), parameters);
       this.#decoys.set(parameters, decoy);
-      // The next use creates the decoy again.
+      // If the decoy cannot be created, its next use tries again.
       decoy.catch(() => this.#decoys.delete(parameters));
     }
     await this.#measured(parameters, await decoy, password);

@@ -7,7 +7,10 @@
 import { readFile, readdir } from 'node:fs/promises';
 import { setPriority } from 'node:os';
 
-/** About a tenth of the default weight (sched(7)): little compared with the event loop, but not zero. */
+/**
+ * Nice value with about a tenth of the default weight (sched(7)). Hashing then gets little CPU time while the event
+ * loop is busy, but never none.
+ */
 const niceness = 10;
 
 /** Lowers the priority of the pool's threads. Throws the system's error if that is not permitted. */
@@ -21,11 +24,11 @@ export async function lowerWorkers(): Promise<void> {
   }
 }
 
-/** libuv's default. */
+/** Default size of libuv's thread pool. */
 const defaultPoolSize = 4;
-/** Threads that never hash. */
+/** Number of threads that are reserved for tasks other than hashing. */
 const reserved = 2;
-/** Each argon2id hash takes 19 MiB while it runs. */
+/** Maximum concurrent hashes. Each argon2id hash takes 19 MiB while it runs. */
 const maxHashes = 8;
 
 /** Returns the pool size: one thread for each core except one, plus `reserved` threads. */

@@ -1,4 +1,4 @@
-/** Connections to LDAP servers and the meaning of result codes. The only file that uses ldapts. */
+/** Connections to LDAP servers and the meaning of result codes. No other file uses ldapts. */
 import { Client, Filter, ResultCodeError, type Entry } from 'ldapts';
 import { once } from 'node:events';
 import { connect as connectTCP, isIP, type Socket } from 'node:net';
@@ -29,8 +29,8 @@ const refusals: ReadonlySet<number> = new Set([19, 48, 49, 53]);
 export const isRefusal = (error: unknown): boolean => error instanceof ResultCodeError && refusals.has(error.code);
 
 /**
- * Returns the result code with its name in RFC 4511 section 4.1.9, such as `invalidCredentials (49)`. Undefined for
- * other errors.
+ * Returns the result code with its name in RFC 4511 section 4.1.9, such as `invalidCredentials (49)`. Returns undefined
+ * for other errors.
  */
 export const resultOf = (error: unknown): string | undefined =>
   error instanceof ResultCodeError
@@ -85,8 +85,8 @@ async function secure(
 ): Promise<Client> {
   await once(socket, 'connect');
   if (!startTLS && new URL(url).protocol === 'ldap:') return clientOn(socket);
-  // This client must not be reused: bytes that it has read after the response were sent before TLS, possibly by an
-  // attacker.
+  // This client must not be reused: it may have read bytes that arrived after the StartTLS response but before TLS,
+  // possibly from an attacker.
   if (startTLS) await clientOn(socket).exop(startTLSRequest);
   const servername = isIP(host) === 0 ? host : undefined;
   const secured = connectTLS({ socket, host, servername, ca: caCertificate });

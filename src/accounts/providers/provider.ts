@@ -25,7 +25,7 @@ export interface PasswordProvider {
 export interface ProviderRequest {
   readonly state: string;
   readonly nonce: string;
-  /** RFC 7636. */
+  /** PKCE code verifier (RFC 7636). */
   readonly verifier: string;
 }
 
@@ -59,7 +59,7 @@ export interface ProviderParts {
    * section 4.4).
    */
   readonly redirectURI: string;
-  /** Milliseconds. */
+  /** Maximum difference between the clocks of this server and the provider, in milliseconds. */
   readonly clockTolerance: number;
   readonly clock: Pick<Clock, 'now'>;
   readonly log: Logger;

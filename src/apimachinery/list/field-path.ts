@@ -50,7 +50,10 @@ interface Segment {
   readonly key: Buffer;
 }
 
-/** Returns a function that finds the string, number or boolean at a path; undefined for anything else. */
+/**
+ * Returns a function that finds the string, number or boolean at a path. That function returns undefined for any other
+ * value.
+ */
 export function scalarAt(path: readonly string[]): (object: StoredObject<unknown>) => Scalar | undefined {
   const segments = path.map((text): Segment => ({ text, key: Buffer.from(text) }));
   const isFirst = ['kind', 'apiVersion', 'metadata'].includes(path[0] ?? '');

@@ -48,7 +48,7 @@ interface RequestedPath {
   readonly path: readonly string[];
 }
 
-/** Throws 400 for invalid paths, and for too many paths. */
+/** Returns the paths in the query. Throws 400 for invalid paths, and for too many paths. */
 function requestedPaths(query: URLSearchParams): readonly RequestedPath[] {
   const fields = query.get('fields');
   const selector = query.get('fieldSelector');

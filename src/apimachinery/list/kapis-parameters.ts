@@ -113,7 +113,7 @@ const selectorShape = {
 
 const objectShape = { ...shownShape, ...commonShape };
 
-/** Parameters that kube-apiserver has an equivalent for. */
+/** Parameters for which kube-apiserver has an equivalent. */
 export const forwardableShape = { ...selectorShape, ...objectShape, ...optionShape };
 
 /** Parameters of a get of an object that cannot be watched. */

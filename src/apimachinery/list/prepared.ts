@@ -9,8 +9,8 @@ import type { View } from './views.ts';
  */
 const groupSize = 64 * 1024;
 /**
- * Deflated bytes that are joined into one piece: a list in few pieces is built and sent fast, and leaves little
- * garbage.
+ * Number of deflated bytes that are joined into one piece. A list in few pieces is built and sent fast, and leaves
+ * little garbage.
  */
 const pieceSize = 64 * 1024;
 /** Groups of one list that are deflated concurrently, each in a thread. */

@@ -23,7 +23,7 @@ const [open, close, openList, closeList, comma] = ['{', '}', '[', ']', ','].map(
   Buffer,
 ];
 
-/** Parses the paths of a comma-separated list. Throws 400 for invalid paths, and for too many. */
+/** Parses the paths of a comma-separated list. Throws 400 for invalid paths, and for too many paths. */
 export function parsePaths(text: string): readonly (readonly string[])[] {
   const paths = splitAtCommas(text);
   if (paths.length > maxPaths) throw badRequest(`expected at most ${maxPaths} paths, got ${paths.length}`);

@@ -1,6 +1,6 @@
 export interface RunsOptions<Item, Run> {
   readonly sizeOf: (item: Item) => number;
-  /** Size that a run reaches with its last item. */
+  /** Minimum size of a run. The item that reaches this size is the last item of the run. */
   readonly size: number;
   readonly make: (items: readonly Item[]) => Run;
 }

@@ -22,7 +22,8 @@ export interface WatchRequest<F> {
   /** Sends server-sent events (HTML, section 9.2), whose id is the resourceVersion from which the client resumes. */
   readonly serverSentEvents?: boolean;
   /**
-   * True if `from` is the last id that the client received, not a URL parameter. The client would repeat a parameter.
+   * True if `from` is the last id that the client received. If `from` is a URL parameter instead, the client sends the
+   * same value each time it reconnects.
    */
   readonly isResumed?: boolean;
   /** Milliseconds after which the server ends the watch. */
@@ -96,7 +97,8 @@ export class Watch<F> {
   #keepAlive = Infinity;
   readonly #end: number;
   /**
-   * Progress of the filters on the next object states: the number of filters that the state has passed, or the result.
+   * Progress of the filters on the object versions that are next: the number of filters that the version has passed, or
+   * the final result.
    */
   readonly #verdicts = new Map<StoredObject<F>, number | boolean>();
   readonly #passes: (object: StoredObject<F>) => boolean;
@@ -253,8 +255,8 @@ export class Watch<F> {
   };
 
   /**
-   * Applies the filters one by one to the next object states. Returns false if the time slice ends before all filters
-   * are applied.
+   * Applies the filters one by one to the object versions that are next. Returns false if the time slice ends before
+   * all filters are applied.
    */
   #decide(slice: Slice): boolean {
     const { filters } = this.channel.options;
@@ -345,7 +347,8 @@ export class Watch<F> {
     const { resourceVersion } = this.#store;
     if (!this.#bookmarkIsDue) return undefined;
     this.#bookmarkIsDue = false;
-    // If the watch is ahead of this replica's cache, the BOOKMARK would be a step back.
+    // If the watch is ahead of this replica's cache, the BOOKMARK would send an older version than the client already
+    // has.
     if (resourceVersion < this.#after) return undefined;
     if (!this.#isFirst) return this.channel.bookmark(resourceVersion);
     const { format, framing } = this.channel.options;

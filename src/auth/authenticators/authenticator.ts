@@ -2,8 +2,8 @@ import type { Request } from 'express';
 import type { UserInfo } from '../user.ts';
 
 /**
- * Holder of a share of the limits. This is the client's address, which `requests.trustedProxies` determines. For the
- * recheck of a stream, it is the user of the stream.
+ * Holder to which the limits on reviews apply: the client's address, which `requests.trustedProxies` determines. When a
+ * stream is rechecked, the holder is the user of the stream.
  */
 export type Source = string | { readonly streamsOf: string };
 

@@ -129,12 +129,18 @@ function detailsOf(certificate: X509Certificate): Details | undefined {
   return details.get(certificate);
 }
 
-/** Object identifiers in DER, in hex. */
+/** DER-encoded object identifiers in hexadecimal. */
 const basicConstraints = '551d13';
 const nameConstraints = '551d1e';
-/** basicConstraints, keyUsage (which checkIssued checks), extKeyUsage, subjectAltName and certificatePolicies. */
+/**
+ * Understood extensions: basicConstraints, keyUsage (which `checkIssued` checks), extKeyUsage, subjectAltName and
+ * certificatePolicies.
+ */
 const understood: ReadonlySet<string> = new Set([basicConstraints, '551d0f', '551d25', '551d11', '551d20']);
-/** md5WithRSAEncryption, sha1WithRSAEncryption, sha1WithRSASignature, ecdsa-with-SHA1 and dsa-with-sha1. */
+/**
+ * Weak signature algorithms: md5WithRSAEncryption, sha1WithRSAEncryption, sha1WithRSASignature, ecdsa-with-SHA1 and
+ * dsa-with-sha1.
+ */
 const weak: ReadonlySet<string> = new Set([
   '2a864886f70d010104',
   '2a864886f70d010105',

@@ -18,7 +18,7 @@ const maxDictionaries = 8;
 
 /** Bytes in a compressed form. */
 export interface Packed {
-  /** Compressed size in bytes, without parts that are shared. */
+  /** Compressed size in bytes, without memory that is shared with other data. */
   readonly size: number;
   /** Copy of the original bytes. */
   readonly bytes: Buffer;
@@ -94,7 +94,7 @@ class Run {
     this.#length = length;
   }
 
-  /** Compressed size per byte. */
+  /** Number of compressed bytes per original byte. */
   get density(): number {
     return this.#deflated.length / this.#length;
   }

@@ -145,7 +145,7 @@ export class Store<F> {
     return withReplaced(this.#orders.name, byName, after, [...before.values()]);
   }
 
-  /** Resolves to true once the store has reached a resourceVersion, and to false if the signal is aborted before. */
+  /** Resolves to true once the store has reached a resourceVersion, and to false if the signal is aborted first. */
   waitFor(resourceVersion: number, signal: AbortSignal): Promise<boolean> {
     return new Promise((resolve) => {
       const check = (): void => {
@@ -193,7 +193,7 @@ export class Store<F> {
       } else if (previous.resourceVersion !== version)
         changes.push({ type: 'MODIFIED', resourceVersion: version, object, previous });
     }
-    // The history could not contain all the changes.
+    // The history is too short for all the changes.
     if (changes.length + removed.length > maxChanges) return this.#reset(items, resourceVersion);
     const all = changes
       .concat(deletions(removed, this.#resourceVersion, new Set(items.map((object) => object.resourceVersion))))

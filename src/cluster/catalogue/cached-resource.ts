@@ -17,7 +17,7 @@ export interface CacheFigures {
   readonly objects: number;
   /** Bytes of the objects outside the V8 heap. */
   readonly bytes: number;
-  /** Time of the last data from kube-apiserver, in milliseconds since the epoch; 0 before the first. */
+  /** Time of the last data from kube-apiserver, in milliseconds since the epoch; 0 before any data has arrived. */
   readonly lastSignOfLife: number;
 }
 

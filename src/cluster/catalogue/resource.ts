@@ -10,7 +10,7 @@ import type { StoredObject } from '../cache/stored-object.ts';
 export interface GroupVersionResource {
   readonly group: string;
   readonly version: string;
-  /** Plural in lower case. */
+  /** Plural name in lower case. */
   readonly resource: string;
 }
 
@@ -43,7 +43,7 @@ export interface KindFilter<F> {
 /** Parameter of /kapis that names an object with a label selector, in the namespace of each selected object. */
 export interface SelectedBy {
   readonly description: string;
-  /** Plural of the selecting resource. */
+  /** Plural name of the selecting resource. */
   readonly resource: string;
   /** Labels that a selected object must have. An object without labels selects nothing. */
   readonly labels: (object: KubeObject) => Readonly<Record<string, string>>;
@@ -86,7 +86,7 @@ export interface Kind<F> extends Pick<
   'fields' | 'statuses' | 'statusOf' | 'filters' | 'selectedBy'
 > {
   readonly group: string;
-  /** Plural. */
+  /** Plural name of the resource. */
   readonly resource: string;
 }
 
@@ -103,19 +103,19 @@ export interface Resource<F> {
   hasSynced(): boolean;
   /** Resolves when the first list is complete. Throws the signal's reason if the signal is aborted first. */
   waitForSync(signal: AbortSignal): Promise<void>;
-  /** Resolves to true once the store has reached a resourceVersion, and to false if the signal is aborted before. */
+  /** Resolves to true once the store has reached a resourceVersion, and to false if the signal is aborted first. */
   reach(resourceVersion: number, signal: AbortSignal): Promise<boolean>;
   /**
    * Resolves when it is known whether the history of the store is complete after a resourceVersion. Also resolves when
-   * the signal is aborted, or if kube-apiserver does not respond within seconds.
+   * the signal is aborted, or if kube-apiserver does not respond within a few seconds.
    */
   recall(resourceVersion: number, signal: AbortSignal): Promise<void>;
   /**
-   * Resolves when the store has reached the state that the cluster had at the call. Throws KubeError if the cluster
-   * cannot be reached, and the signal's reason.
+   * Resolves when the store contains every change that the cluster had accepted before the call. Throws KubeError if
+   * the cluster cannot be reached, and the signal's reason if the signal is aborted.
    */
   confirm(signal: AbortSignal): Promise<void>;
-  /** Confirms a single object, like `confirm`. `namespace` is '' at cluster scope. */
+  /** Does the same as `confirm`, but for a single object. `namespace` is '' for a cluster-scoped object. */
   confirmObject(namespace: string, name: string, signal: AbortSignal): Promise<void>;
 }
 

@@ -189,16 +189,16 @@ class ApiserverClient {
   }
 
   /**
-   * Returns the audiences of this server's own token, which are those of kube-apiserver. Empty if the token is opaque
-   * or there is no ServiceAccount token.
+   * Returns the audiences of this server's own token, which are those of kube-apiserver. Returns no audiences if the
+   * token is opaque or there is no ServiceAccount token.
    */
   async audiences(): Promise<readonly string[]> {
     return claimsOf(await this.#credential.headers()).audiences;
   }
 
   /**
-   * Returns the issuer of this server's own token, which issues all ServiceAccount tokens of the cluster. Undefined if
-   * the token is opaque or there is no ServiceAccount token.
+   * Returns the issuer of this server's own token, which issues all ServiceAccount tokens of the cluster. Returns
+   * undefined if the token is opaque or there is no ServiceAccount token.
    */
   async issuer(): Promise<string | undefined> {
     return claimsOf(await this.#credential.headers()).issuer;

@@ -55,8 +55,8 @@ export interface Upstream {
   /** Throws StatusError for a request that cannot be serialized. Later errors are reported to the handler. */
   send(request: ForwardedRequest, handler: ResponseHandler): Promise<ResponseFlow>;
   /**
-   * Requests another protocol on a dedicated connection. Throws StatusError if there is no response, or the reason of
-   * the signal.
+   * Requests another protocol on a dedicated connection. Throws StatusError if there is no response, and the signal's
+   * reason if the signal is aborted.
    */
   upgrade(request: ForwardedRequest, protocol: string, signal: AbortSignal): Promise<UpgradeResponse>;
   /** Numbers of open connections, not counting upgraded ones. */

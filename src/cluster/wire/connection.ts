@@ -42,7 +42,7 @@ export class PendingRequest implements ResponseFlow {
 
 export interface SentRequest {
   readonly method: string;
-  /** See `headOf`. */
+  /** Head of the request, as `headOf` returns it. */
   readonly head: string;
   readonly body?: AsyncIterable<Buffer> | readonly Buffer[] | undefined;
   /** Bytes of the body, as in the head; if undefined, the body is chunked. */

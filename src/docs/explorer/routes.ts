@@ -34,11 +34,11 @@ const pageHeaders = {
   'Content-Security-Policy': policy,
   'X-Frame-Options': 'DENY',
   'Referrer-Policy': 'no-referrer',
-  // A page of another origin that opens this page gets no reference to its window.
+  // A page of another origin that opens this page gets no reference to this page's window.
   'Cross-Origin-Opener-Policy': 'same-origin',
 };
 
-/** The path contains a digest of the content. */
+/** Browsers can cache the assets forever, because the path of an asset contains a digest of the content. */
 const forever = { 'Cache-Control': 'public, max-age=31536000, immutable' };
 
 const page: ResponseDescriptions = { 200: { description: 'The page', content: { 'text/html': text } } };
@@ -46,7 +46,7 @@ const part: ResponseDescriptions = {
   200: { description: 'The asset', content: { 'text/css': text, 'text/javascript': text } },
 };
 
-/** RFC 6749 section 4.1.2 and RFC 9207. The script of the page reads them. */
+/** Parameters of an authorization response (RFC 6749 section 4.1.2 and RFC 9207). The script of the page reads them. */
 const callbackParameters = lenientParameters({
   code: described('Authorization code', text.optional()),
   state: described('`state` of the authorization request', text.optional()),
@@ -113,7 +113,7 @@ export function docsRoutes({ issuer }: { readonly issuer: () => string }): reado
 
 interface Assets {
   readonly byPath: ReadonlyMap<string, PreparedDocument>;
-  /** Path relative to /docs/. */
+  /** Paths relative to /docs/. */
   readonly paths: { readonly style: string; readonly modules: readonly string[] };
 }
 

@@ -11,7 +11,7 @@ export type ClusterSchemas = Readonly<Record<string, ClusterSchema>>;
 export interface DescribedResource {
   readonly group: string;
   readonly version: string;
-  /** Plural. */
+  /** Plural name of the resource. */
   readonly resource: string;
   readonly kind: string;
   /** Name of its schema in the cluster's own document, such as io.k8s.api.core.v1.Node. The schema of the list has the suffix List. */
@@ -32,7 +32,7 @@ export const describedResource = ({
 export interface DescribedKind {
   readonly group: string;
   readonly version: string;
-  /** Plural. */
+  /** Plural name of the resource. */
   readonly resource: string;
   readonly kind: string;
   readonly schema: Schema;

@@ -55,7 +55,10 @@ function override({
 const refPrefix = '#/$defs/';
 const isNull = (value: unknown): boolean => isRecord(value) && value['type'] === 'null';
 
-/** Replaces references by their targets, and omits keywords without meaning, such as the bounds of safe integers. */
+/**
+ * Replaces references with their targets. Omits keywords that tell clients nothing, such as the bounds of safe
+ * integers.
+ */
 function simplified(value: unknown, defs: Readonly<Record<string, unknown>>): unknown {
   if (Array.isArray(value)) return value.map((item) => simplified(item, defs));
   if (!isRecord(value)) return value;

@@ -5,7 +5,7 @@ import { textOf } from './openapi.ts';
 interface Tokens {
   readonly access: string;
   readonly refresh: string | undefined;
-  /** Milliseconds since the epoch; Infinity for a pasted token. */
+  /** Expiry in milliseconds since the epoch; Infinity for a pasted token. */
   readonly expiresAt: number;
 }
 
@@ -21,7 +21,7 @@ interface WhoAmI {
 
 const clientID = 'platform-docs';
 const scope = 'openid profile email groups offline_access';
-/** Key in the session storage while the browser is at the login page. */
+/** Session storage key of the pending login, which is stored while the browser is at the login page. */
 const key = 'platform-docs-login';
 /** Minimum remaining milliseconds of a token; it is refreshed before use if fewer remain. */
 const minLifetime = 30_000;
@@ -59,7 +59,7 @@ export class ExplorerLogin {
     return this.#username;
   }
 
-  /** Goes to the login page. */
+  /** Stores a pending login, and opens the login page. */
   async start(hash: string, withCustomResources: boolean): Promise<void> {
     const pending: PendingLogin = { state: random(), verifier: random(), hash, withCustomResources };
     const digest = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(pending.verifier));
