@@ -1,7 +1,7 @@
 /**
- * Bundles src to dist. Apart from the bundle, `node dist/main.js` needs only package.json and the packages with native code,
- * which are copied to dist/node_modules. Loading one file instead of 700 halves the start time. The build checks no types: make
- * verify does.
+ * Bundles src to dist. Apart from the bundle, `node dist/main.js` needs only package.json and the packages with native
+ * code, which are copied to dist/node_modules. Loading one file instead of 700 halves the start time. The build does
+ * not check types; `make verify` does.
  *
  * Usage: node hack/build.ts
  */
@@ -25,7 +25,7 @@ export interface ShippedPackage {
 
 /** The platform for which native code is copied. */
 interface Platform {
-  /** Names of Node.js, such as `linux-x64`. */
+  /** Name of the platform in Node.js, such as `linux-x64`. */
   readonly name: string;
   /** The folder node_modules with the binary packages of `@node-rs/argon2` for this platform. */
   readonly modules: string;
@@ -47,7 +47,7 @@ const shared = {
   sourcemap: true,
   sourcesContent: false,
   logLevel: 'warning',
-  // The same without tsconfig.json, which an image build does not have.
+  // The output must not depend on tsconfig.json, because an image build does not have that file.
   tsconfigRaw: { compilerOptions: { verbatimModuleSyntax: true } },
 } satisfies BuildOptions;
 
@@ -78,7 +78,7 @@ export async function build(folder = outdir, platform = thisPlatform): Promise<S
   for (const { path, contents } of [...server.outputFiles, ...browser.outputFiles]) {
     const file = join(folder, relative(outdir, path));
     await mkdir(dirname(file), { recursive: true });
-    const isProgram = contents[0] === 0x23 && contents[1] === 0x21; // #!
+    const isProgram = contents[0] === 0x23 && contents[1] === 0x21; // A program starts with `#!`.
     await writeFile(file, contents, { mode: isProgram ? 0o755 : 0o644 });
   }
   const natives = [...nativePackages, ...(await binaryPackages(platform))];
@@ -126,7 +126,7 @@ interface Manifest {
   readonly name: string;
   readonly version: string;
   readonly license?: string;
-  /** The form that preceded `license`. */
+  /** Older form of `license`. */
   readonly licenses?: readonly { readonly type: string }[];
 }
 

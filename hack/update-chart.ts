@@ -23,7 +23,7 @@ interface Schema {
   readonly oneOf?: readonly Schema[];
 }
 
-/** Keys that the chart's own defaults leave empty. */
+/** Patterns of the keys whose default in the chart is empty. */
 const patterns: Readonly<Record<string, string>> = {
   '.authentication.issuer': '^(https://[^?# ]*[^?# /])?$',
   '.gateway.externalURL': '^(https://[^?# ]+)?$',

@@ -53,7 +53,8 @@ export const controllerManagerFlags = (pki: string, kubeconfig: string): string[
   `--requestheader-client-ca-file=${pki}/front-proxy-ca.crt`,
   `--cluster-signing-cert-file=${pki}/ca.crt`,
   `--cluster-signing-key-file=${pki}/ca.key`,
-  // ttl-controller rewrites every node when the cluster outgrows a size. These nodes have its annotation from the start.
+  // ttl-controller rewrites every node when the cluster outgrows a size. The nodes of this cluster have the
+  // controller's annotation from the start.
   '--controllers=*,-ttl-controller',
   // No kubelet renews leases here, so a missing heartbeat does not mean a dead node.
   '--node-monitor-grace-period=8760h',
@@ -65,7 +66,8 @@ export const controllerManagerFlags = (pki: string, kubeconfig: string): string[
 export const kwokFlags = (stages: string, block: Block): string[] => [
   `--config=${stages}`,
   '--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake',
-  // Without leases, a restarted kwok manages the nodes at once. With leases, kwok would wait until the old ones expire.
+  // Without leases, a restarted kwok manages the nodes at once. With leases, kwok would wait until the previous leases
+  // expire.
   '--node-lease-duration-seconds=0',
   `--cidr=${block.pods}`,
   `--node-ip=${block.address}`,

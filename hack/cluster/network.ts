@@ -64,7 +64,7 @@ export async function openBlock({ cidr, address }: Block): Promise<void> {
 
 export async function closeBlock({ cidr, address }: Block): Promise<void> {
   if (!isRoot()) return;
-  // Failures are ignored: the route or the address may be gone already.
+  // Failures are ignored, because the route or the address may already be removed.
   await execute('ip', ['route', 'del', 'unreachable', cidr]);
   await execute('ip', ['address', 'del', `${address}/32`, 'dev', 'lo']);
 }

@@ -18,12 +18,12 @@ interface NodeList {
   readonly items: readonly Node[];
 }
 
-/** Number of concurrent requests. kube-apiserver is not faster with more. */
+/** Number of concurrent requests. More requests would not make kube-apiserver faster. */
 const parallel = 16;
 
 /**
- * Creates the first `count` nodes and deletes the other nodes that this module created. Without `count` it creates three, unless the
- * cluster has nodes. `check` throws if a process of the control plane has exited.
+ * Creates the first `count` nodes and deletes the other nodes that this module created. Without `count`, creates three
+ * nodes if the cluster has none. `check` throws if a process of the control plane has exited.
  */
 export async function setNodes(
   kube: KubeClient,

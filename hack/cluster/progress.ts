@@ -13,7 +13,7 @@ export function progress(title: string): Step {
   const startedAt = performance.now();
   const { stderr } = process;
   if (!stderr.isTTY) {
-    // jest adds the source line to everything written through console.
+    // `console` is not used here, because jest adds a source line to all output of `console`.
     stderr.write(`${title} …\n`);
     return {
       detail: () => undefined,

@@ -10,7 +10,7 @@ export interface Mutant {
   readonly column: number;
   readonly mutatorName: string;
   readonly replacement: string;
-  /** Hash of the file and the mutant: unchanged as long as both are. */
+  /** Hash of the file and the mutant. A change of the file or the mutant changes the key. */
   readonly key: string;
 }
 

@@ -14,8 +14,8 @@ export const testTitle = 'TestTitle';
 type Paragraphs = (text: string, file: string) => readonly Span[];
 
 /**
- * Returns whether a string is a message or a title. These have at least three words; keys, paths and queries have
- * fewer, or other characters.
+ * Returns whether a string is a message or a title. A message or title has at least three words. Keys, paths and
+ * queries have fewer words, or other characters.
  */
 const isProse = (text: string): boolean => /^[`'"]?[A-Za-z%$][^\n]* [^\n]* /.test(text);
 const testFunctions = new Set(['test', 'describe']);

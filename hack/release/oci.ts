@@ -38,7 +38,7 @@ interface Descriptor {
 }
 
 export interface Archive {
-  /** The bytes in pieces, without copies. */
+  /** The bytes of the archive in pieces, which are not copies of the files' contents. */
   readonly pieces: readonly Buffer[];
   /** Digest of the index, by which registries identify the image. */
   readonly digest: string;

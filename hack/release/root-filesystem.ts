@@ -46,7 +46,7 @@ interface RootFilesystem {
   readonly packages: readonly ShippedPackage[];
 }
 
-/** Downloads what the image contains, once per machine. */
+/** Downloads the components of the image, once per machine. */
 export async function fetchParts(
   architecture: Architecture,
 ): Promise<readonly [modules: string, debian: readonly Entry[]]> {

@@ -16,7 +16,7 @@ export interface ServerOptions {
   readonly ports: { readonly http: number; readonly https: number; readonly aggregated: number };
   /** Flags appended to the default ones. */
   readonly flags?: readonly string[];
-  /** Folder of the compiled server. Default: that of this checkout. */
+  /** Folder of the compiled server. Default: the output folder of this checkout. */
   readonly build?: string;
 }
 

@@ -8,7 +8,7 @@ import { kubernetesSchemas } from './schemas.ts';
 
 const chart = join(root, 'charts/platform-apiserver');
 
-/** Returns the files with values for which the chart is rendered: those of its folder ci. */
+/** Returns the files with values for which the chart is rendered: the files in the chart's folder `ci`. */
 const values = (): string[] => readdirSync(join(chart, 'ci')).map((file) => join(chart, 'ci', file));
 
 export async function chartLint(): Promise<string[]> {

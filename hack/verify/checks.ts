@@ -11,7 +11,10 @@ export interface Check {
 
 export const root = join(import.meta.dirname, '../..');
 
-/** Returns a check that runs a program of node_modules or a script of this project. Its output is the problem if it fails. */
+/**
+ * Returns a check that runs a program of node_modules or a script of this project. If the program fails, its output is
+ * the problem.
+ */
 export function command(name: string, program: string, ...args: string[]): Check {
   const script = program.endsWith('.ts') ? program : join('node_modules/.bin', program);
   return { name, run: () => complaint(process.execPath, [script, ...args], root) };

@@ -14,7 +14,7 @@ const defaultTimeout = 30_000;
 /** Maximum bytes of a response. Responses of the platform are far smaller. */
 const maxResponseBytes = 1024 * 1024;
 
-/** An error response (RFC 6749 section 5.2), or any other response that is not 200. */
+/** Error for an error response (RFC 6749 section 5.2), or for any other response with a status other than 200. */
 export class OAuthRefusal extends Error {
   readonly error: string;
 

@@ -18,9 +18,9 @@ export function terminalSafe(text: string): string {
 
 export type TokenServerResponse = Readonly<Record<string, unknown>>;
 
-/** RFC 6750 section 2.1: characters that a header can carry. */
+/** Matches an access token that a header can carry (RFC 6750 section 2.1). */
 const accessTokenShape = /^[A-Za-z0-9._~+/-]+=*$/;
-/** RFC 6749 appendix A.17. */
+/** Matches a refresh token (RFC 6749 appendix A.17). */
 const refreshTokenShape = /^[ -~]+$/;
 /** The latest time that a Date can represent, in milliseconds since the epoch. */
 const lastTime = 8.64e15;

@@ -5,8 +5,8 @@ import type { PresentedChain } from '../../auth/authenticators/client-chain.ts';
 const serverAuth = '1.3.6.1.5.5.7.3.1';
 const day = 86_400_000;
 /**
- * Minimum remaining lifetime in milliseconds. A certificate with less is reported as not renewed, because the server
- * renews its own certificate long before that.
+ * Minimum remaining lifetime in milliseconds. A certificate with a shorter remaining lifetime is reported as not
+ * renewed, because the server renews its own certificate long before that.
  */
 const soon = 14 * day;
 

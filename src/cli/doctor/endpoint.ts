@@ -9,7 +9,7 @@ export interface Endpoint {
   readonly port: number;
 }
 
-/** Milliseconds. Outside the cluster, the addresses of pods often do not respond. */
+/** Timeout in milliseconds. Outside the cluster, the addresses of pods often do not respond. */
 const timeout = 3_000;
 /** Maximum bytes of a response. The metrics are the largest. */
 const maxBytes = 8 * 1024 * 1024;

@@ -47,7 +47,7 @@ export class Reader {
     this.#client = client;
   }
 
-  /** Returns undefined if the object does not exist. Throws Stop if the caller is not allowed to get it. */
+  /** Returns the object; undefined if it does not exist. Throws Stop if the caller is not allowed to get it. */
   async get<T extends KubeObject>(resource: Resource, name: string, namespace?: string): Promise<T | undefined> {
     try {
       return await this.#read<T>('get', resource, namespace, `/${name}`);
@@ -75,8 +75,8 @@ export class Reader {
   }
 
   /**
-   * Returns a response of any status. `timeout`: milliseconds until its end. Throws NoResponse after the timeout, and
-   * KubeError if kube-apiserver cannot be reached.
+   * Returns a response of any status. `timeout`: maximum milliseconds until the response ends. Throws NoResponse after
+   * the timeout, and KubeError if kube-apiserver cannot be reached.
    */
   async response(path: string, timeout = 10_000): Promise<TextResponse> {
     const signal = AbortSignal.timeout(timeout);

@@ -47,7 +47,10 @@ const keysOnly = (data: unknown, isShown: (key: string) => boolean = () => false
       )
     : redacted;
 
-/** Fields with named values. Environment variables and headers often contain passwords, whatever their names are. */
+/**
+ * Fields that are lists of names with values. Environment variables and headers often contain passwords, whatever their
+ * names are.
+ */
 const valueLists = new Set(['env', 'httpHeaders']);
 
 /** Fields with the words of a command line. */
@@ -68,7 +71,7 @@ const redactConfigMap = (data: Fields): unknown => ({
 const withoutValue = (variable: unknown): unknown =>
   isFields(variable) && 'value' in variable ? { ...variable, value: redacted } : variable;
 
-/** Keys of the configuration with the URLs of other servers. */
+/** Keys of the configuration whose values are URLs of other servers. */
 const receivers = new Set(['url', 'endpoint']);
 
 /**

@@ -80,7 +80,10 @@ export const dns: Check = {
   },
 };
 
-/** Milliseconds. kube-apiserver waits 30 s for a connection whose packets are dropped, and then reports the reason. */
+/**
+ * Timeout in milliseconds. kube-apiserver waits 30 s for a connection whose packets are dropped, and then reports the
+ * reason.
+ */
 const proxyTimeout = 35_000;
 
 /** kube-apiserver's proxy connects to the port of the aggregated API, but does not verify the certificate. */
