@@ -52,8 +52,8 @@ const shared = {
 } satisfies BuildOptions;
 
 /**
- * Writes the server to a folder and returns the packages in it. Files of earlier builds are removed last, because a server may be about to
- * load them.
+ * Writes the server to a folder and returns the packages in it. Files of earlier builds are removed last, because a
+ * server may be about to load them.
  */
 export async function build(folder = outdir, platform = thisPlatform): Promise<ShippedPackage[]> {
   const server = await bundle({
@@ -108,7 +108,10 @@ async function copyNative(name: string, folder: string, platform: Platform): Pro
   });
 }
 
-/** Returns the folder node_modules with a native package. Packages that are the same on all platforms are installed only for this one. */
+/**
+ * Returns the folder node_modules with a native package. Packages that are the same on all platforms are installed only
+ * for this one.
+ */
 const folderOf = (name: string, platform: Platform): string =>
   nativePackages.includes(name) ? thisPlatform.modules : platform.modules;
 

@@ -1,4 +1,7 @@
-/** Runs a real control plane on this machine: etcd, kube-apiserver with aggregation, kube-controller-manager, and kwok for its nodes. */
+/**
+ * Runs a real control plane on this machine: etcd, kube-apiserver with aggregation, kube-controller-manager, and kwok
+ * for its nodes.
+ */
 import { mkdir, readdir, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { existsSync } from 'node:fs';
@@ -38,7 +41,9 @@ export interface ControlPlane {
   stop(): Promise<void>;
 }
 
-/** Milliseconds to wait for a large cluster: reading 150,000 objects from etcd takes over a minute on a busy machine. */
+/**
+ * Milliseconds to wait for a large cluster: reading 150,000 objects from etcd takes over a minute on a busy machine.
+ */
 export const largeClusterTimeout = 600_000;
 
 /** Starts the processes that are not running yet and waits until kube-apiserver is ready. */

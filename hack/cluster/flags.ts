@@ -22,7 +22,8 @@ export const apiserverFlags = (pki: string, block: Block): string[] => [
   `--client-ca-file=${pki}/ca.crt`,
   '--authorization-mode=Node,RBAC',
   '--enable-admission-plugins=NodeRestriction',
-  // The plugin taints every new node as not ready, and kube-controller-manager needs a third write per node to remove the taint.
+  // The plugin taints every new node as not ready, and kube-controller-manager needs a third write per node to remove
+  // the taint.
   '--disable-admission-plugins=TaintNodesByCondition',
   '--allow-privileged',
   '--service-account-issuer=https://kubernetes.default.svc.cluster.local',

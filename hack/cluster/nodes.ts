@@ -79,7 +79,10 @@ async function create(kube: KubeClient, block: Block, index: number): Promise<vo
 const remove = (kube: KubeClient, name: string): Promise<unknown> =>
   kube.json(`/api/v1/nodes/${name}`, { method: 'DELETE', timeout: 60_000 });
 
-/** Returns true once every node has its final taints. kube-controller-manager taints cordoned nodes; no later write follows. */
+/**
+ * Returns true once every node has its final taints. kube-controller-manager taints cordoned nodes; no later write
+ * follows.
+ */
 async function allSettled(kube: KubeClient): Promise<boolean> {
   for await (const { spec } of createdNodes(kube)) {
     const has = (taint: string): boolean =>

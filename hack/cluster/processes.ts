@@ -24,8 +24,8 @@ const record = (folder: string, name: string): string => join(folder, 'processes
 export const logFile = (folder: string, name: string): string => join(folder, `${name}.log`);
 
 /**
- * Returns the start time of a living process. A zombie (Z) is not alive although kill(pid, 0) succeeds, unless it has further threads:
- * the first thread may exit before the others, which keep the ports open.
+ * Returns the start time of a living process. A zombie (Z) is not alive although kill(pid, 0) succeeds, unless it has
+ * further threads: the first thread may exit before the others, which keep the ports open.
  */
 function startTimeOf(pid: number): string | undefined {
   try {
@@ -72,8 +72,8 @@ export interface Started extends Running {
 }
 
 /**
- * Starts `command` in its own session, so that Ctrl-C at the terminal does not reach it. `mode` determines whether the log of the process is
- * overwritten (w) or appended to (a).
+ * Starts `command` in its own session, so that Ctrl-C at the terminal does not reach it. `mode` determines whether the
+ * log of the process is overwritten (w) or appended to (a).
  */
 export async function start(folder: string, name: string, command: Command, mode: 'w' | 'a' = 'w'): Promise<Started> {
   await mkdir(join(folder, 'processes'), { recursive: true, mode: 0o700 });

@@ -2,11 +2,17 @@
 
 /** Results of a test file without mutants. Tests are identified by index, in the order of their definition. */
 export interface Baseline {
-  /** Duration of each test in milliseconds; undefined if it fails without a mutant, because its failure then proves nothing. */
+  /**
+   * Duration of each test in milliseconds; undefined if it fails without a mutant, because its failure then proves
+   * nothing.
+   */
   readonly times: readonly (number | undefined)[];
   /** Tests that reach a mutant and the number of hits, by mutant id. */
   readonly reached: Readonly<Record<string, readonly (readonly [test: number, hits: number])[]>>;
-  /** Ids of mutants that are reached while modules are loaded: this code runs before the first test, so no switch affects it. */
+  /**
+   * Ids of mutants that are reached while modules are loaded: this code runs before the first test, so no switch
+   * affects it.
+   */
   readonly loaded: readonly string[];
 }
 

@@ -1,6 +1,6 @@
 /**
- * Tries mutants with the tests of one file, in a separate process that loads the file once. The mutated sources contain every mutant; a
- * variable selects the active one.
+ * Tries mutants with the tests of one file, in a separate process that loads the file once. The mutated sources contain
+ * every mutant; a variable selects the active one.
  */
 import { jestExpect } from '@jest/expect';
 import type { Circus } from '@jest/types';

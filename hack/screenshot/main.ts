@@ -1,4 +1,7 @@
-/** Takes the screenshot docs/images/docs.png: the page /docs of a server with an in-memory cluster, a logged-in user and a response. */
+/**
+ * Takes the screenshot docs/images/docs.png: the page /docs of a server with an in-memory cluster, a logged-in user and
+ * a response.
+ */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { chromium } from 'playwright-core';

@@ -19,7 +19,9 @@ export async function chartLint(): Promise<string[]> {
   return problems.flat();
 }
 
-/** Validates each document that helm and kustomize render, with the schema that kube-apiserver publishes for its kind. */
+/**
+ * Validates each document that helm and kustomize render, with the schema that kube-apiserver publishes for its kind.
+ */
 export async function rendered(): Promise<string[]> {
   const { helm, kubectl } = await programs(['helm', 'kubectl']);
   const template = ['template', 'platform-apiserver', chart, '--namespace', 'platform-system', '--values'];

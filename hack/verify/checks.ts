@@ -30,7 +30,10 @@ export async function goFormat(): Promise<string[]> {
 /** Folder whose code is vetted together with the generated code that it uses (test/labs/integration/generated.ts). */
 const generated = 'test/clients/generated/';
 
-/** Runs `go vet` in every module that contains code, with the flags of the builds, so that both share the cache of the compiler. */
+/**
+ * Runs `go vet` in every module that contains code, with the flags of the builds, so that both share the cache of the
+ * compiler.
+ */
 export async function goVet(): Promise<string[]> {
   const sources = await tracked('*.go');
   const modules = (await tracked('*go.mod'))

@@ -17,7 +17,10 @@ const plugins = [
   { pluginId: 'hash-comments', plugin: hashCommentPlugin },
 ];
 
-/** Returns the problems of a document, or of the comments, messages and test titles of a source file, as `file:line:column: problem`. */
+/**
+ * Returns the problems of a document, or of the comments, messages and test titles of a source file, as
+ * `file:line:column: problem`.
+ */
 export async function proseProblems(file: string, text: string): Promise<string[]> {
   const options = { filePath: file, ext: extname(file) || basename(file), plugins, rules: [{ ruleId: 'style', rule }] };
   const { messages } = await new TextlintKernel().lintText(text, options);

@@ -25,7 +25,9 @@ function ofJSON(bytes: Buffer): string {
   return at === undefined ? '' : textOf(bytes, at, nameKey);
 }
 
-/** Reads the name in the block style of this server and of kube-apiserver, because parsing would block the event loop. */
+/**
+ * Reads the name in the block style of this server and of kube-apiserver, because parsing would block the event loop.
+ */
 function ofYAML(text: string): string {
   const holder = /^kind: Status$/m.test(text) ? 'details' : 'metadata';
   const [block = ''] = new RegExp(`^${holder}:\\n(?: .*\\n)*`, 'm').exec(text) ?? [];

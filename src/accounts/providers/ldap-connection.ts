@@ -46,7 +46,8 @@ export const fill = (filter: string, values: Readonly<Record<string, string>>): 
 
 /**
  * Opens a connection, over TLS unless the configuration requests plain text. Destroys the connection `timeout`
- * milliseconds after it was opened. A lost connection is never replaced, because the new connection might not be encrypted.
+ * milliseconds after it was opened. A lost connection is never replaced, because the new connection might not be
+ * encrypted.
  */
 export async function openConnection(
   settings: Pick<LDAPSettings, 'url' | 'startTLS' | 'caCertificate' | 'timeout'>,

@@ -22,7 +22,10 @@ export const pathPattern = String.raw`${name}(?:\.${name}){0,${maxSegments - 1}}
 export const listedPathPattern = String.raw`${name}(?:\.${name})*`;
 const syntax = String.raw`segments are separated by dots; escape a dot within a segment, as in .metadata.labels.kubernetes\.io/os; select an array element by its index from 0, as in .status.conditions.0.type (fields also accepts .status.conditions.type for all elements)`;
 
-/** Parses `.spec.unschedulable`, `metadata.labels.kubernetes\.io/arch` or `status.addresses.0.type`. Throws 400 for an invalid path. */
+/**
+ * Parses `.spec.unschedulable`, `metadata.labels.kubernetes\.io/arch` or `status.addresses.0.type`. Throws 400 for an
+ * invalid path.
+ */
 export function parseFieldPath(path: string): readonly string[] {
   const segments: string[] = [];
   let segment = '';

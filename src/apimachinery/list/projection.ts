@@ -31,8 +31,8 @@ export function parsePaths(text: string): readonly (readonly string[])[] {
 }
 
 /**
- * Parses a comma-separated list of paths such as `.spec.taints,status.addresses.0,metadata.labels.kubernetes\.io/arch`. A path through an
- * array without an index applies to all its elements. Throws 400 for invalid paths.
+ * Parses a comma-separated list of paths such as `.spec.taints,status.addresses.0,metadata.labels.kubernetes\.io/arch`.
+ * A path through an array without an index applies to all its elements. Throws 400 for invalid paths.
  */
 export function parseFields(text: string): Projection {
   const root: Members = new Map();

@@ -1,6 +1,6 @@
 /**
- * Parses the selectors of Kubernetes, with the same grammar and error messages (k8s.io/apimachinery pkg/labels/selector.go and
- * pkg/fields/selector.go).
+ * Parses the selectors of Kubernetes, with the same grammar and error messages (k8s.io/apimachinery
+ * pkg/labels/selector.go and pkg/fields/selector.go).
  */
 import { isSubdomain } from '../../config/names.ts';
 import { badRequest } from '../../runtime/errors.ts';

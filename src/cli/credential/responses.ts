@@ -5,8 +5,8 @@ import type { CachedTokens } from './token-cache.ts';
 const maxLength = 1_000;
 
 /**
- * Makes untrusted text safe for a terminal: escapes control characters, line breaks, and characters that are invisible or change the
- * text direction.
+ * Makes untrusted text safe for a terminal: escapes control characters, line breaks, and characters that are invisible
+ * or change the text direction.
  */
 export function terminalSafe(text: string): string {
   const plain = text.replaceAll(

@@ -1,4 +1,6 @@
-/** Verifies a serving certificate as kube-aggregator does (Go's x509.Certificate.Verify for the name of the Service). */
+/**
+ * Verifies a serving certificate as kube-aggregator does (Go's x509.Certificate.Verify for the name of the Service).
+ */
 import { X509Certificate } from 'node:crypto';
 import type { PresentedChain } from '../../auth/authenticators/client-chain.ts';
 
@@ -30,8 +32,9 @@ export function leafProblem(leaf: X509Certificate, host: string, now: number): s
 export const expiresSoon = (leaf: X509Certificate, now: number): boolean => leaf.validToDate.getTime() - now < soon;
 
 /**
- * Returns whether one of the CAs signed the certificate, directly or through the intermediates, and all issuers are valid
- * CAs. `verifiedUntil` of client-chain.ts is not used, because it refuses certificates that kube-aggregator accepts.
+ * Returns whether one of the CAs signed the certificate, directly or through the intermediates, and all issuers are
+ * valid CAs. `verifiedUntil` of client-chain.ts is not used, because it refuses certificates that kube-aggregator
+ * accepts.
  */
 export function isSignedBy(
   { leaf, intermediates }: PresentedChain,

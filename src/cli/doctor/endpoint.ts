@@ -14,7 +14,9 @@ const timeout = 3_000;
 /** Maximum bytes of a response. The metrics are the largest. */
 const maxBytes = 8 * 1024 * 1024;
 
-/** Returns the certificates that a replica presents, without verifying them; undefined if there is no TLS connection. */
+/**
+ * Returns the certificates that a replica presents, without verifying them; undefined if there is no TLS connection.
+ */
 export async function servedChain({ address, port }: Endpoint, host: string): Promise<PresentedChain | undefined> {
   return await new Promise((resolve) => {
     const socket = connect({ host: address, port, servername: host, rejectUnauthorized: false, timeout });

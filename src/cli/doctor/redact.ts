@@ -75,8 +75,8 @@ const withoutValue = (variable: unknown): unknown =>
 const receivers = new Set(['url', 'endpoint']);
 
 /**
- * Redacts the secret fields of a configuration. In an invalid configuration, a secret can be in any field, so all values
- * are redacted.
+ * Redacts the secret fields of a configuration. In an invalid configuration, a secret can be in any field, so all
+ * values are redacted.
  */
 function redactConfiguration(text: string): string {
   const yaml = readYAML(text);

@@ -14,7 +14,10 @@ export interface DescribedResource {
   /** Plural name of the resource. */
   readonly resource: string;
   readonly kind: string;
-  /** Name of its schema in the cluster's own document, such as io.k8s.api.core.v1.Node. The schema of the list has the suffix List. */
+  /**
+   * Name of its schema in the cluster's own document, such as io.k8s.api.core.v1.Node. The schema of the list has the
+   * suffix List.
+   */
   readonly source: string;
 }
 

@@ -1,4 +1,7 @@
-/** Operations of a custom resource, as kube-apiserver generates them from a CustomResourceDefinition (apiextensions-apiserver pkg/controller/openapi/builder). */
+/**
+ * Operations of a custom resource, as kube-apiserver generates them from a CustomResourceDefinition
+ * (apiextensions-apiserver pkg/controller/openapi/builder).
+ */
 import {
   inPath,
   type ResponseDescriptions,

@@ -64,8 +64,8 @@ let count = 0;
 export const unique = (word: string): string => `${word}-${(count += 1)}`;
 
 /**
- * Colours every `pre.json` of the page with CSS Custom Highlights, which need no element per token. Browsers without support show
- * the text uncoloured.
+ * Colours every `pre.json` of the page with CSS Custom Highlights, which need no element per token. Browsers without
+ * support show the text uncoloured.
  */
 export function colorJSON(): void {
   if (!('highlights' in CSS)) return;

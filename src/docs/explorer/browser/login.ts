@@ -1,4 +1,7 @@
-/** Logs in through the authorization code flow with PKCE (RFC 9700), or with a pasted access token. Tokens stay in memory. */
+/**
+ * Logs in through the authorization code flow with PKCE (RFC 9700), or with a pasted access token. Tokens stay in
+ * memory.
+ */
 import { authorizationCode, isAt, LoginProblem, parsePendingLogin, type PendingLogin } from './callback.ts';
 import { textOf } from './openapi.ts';
 
@@ -98,7 +101,10 @@ export class ExplorerLogin {
     await this.#accept({ access: token, refresh: undefined, expiresAt: Infinity });
   }
 
-  /** Returns the access token, or undefined if nobody is logged in. Throws LoginProblem if the session has expired or was revoked. */
+  /**
+   * Returns the access token, or undefined if nobody is logged in. Throws LoginProblem if the session has expired or
+   * was revoked.
+   */
   async token(): Promise<string | undefined> {
     const { refresh, expiresAt = 0 } = this.#tokens ?? {};
     if (expiresAt - Date.now() < minLifetime && refresh !== undefined)

@@ -161,7 +161,9 @@ interface GroupVersionKind {
   readonly kind: string;
 }
 
-/** Includes the required properties, or else some optional ones. A Kubernetes object gets its kind, a name and `spec`. */
+/**
+ * Includes the required properties, or else some optional ones. A Kubernetes object gets its kind, a name and `spec`.
+ */
 function objectExample(schema: ShownSchema, schemas: SchemaReader, depth: number): unknown {
   const all = propertiesOf(schema);
   const names = new Set(all.map(([name]) => name));
