@@ -2,8 +2,8 @@
  * Generates the property `config` of the chart's values.schema.json from the schema of the configuration
  * (src/config/schema.ts), so that helm reports unknown keys and wrong types. The server validates everything else.
  *
- * Usage: node hack/update-chart.ts [--check]. With --check it writes nothing, and exits with 1 if the file is not up to
- * date.
+ * Usage: node hack/update-chart.ts [--check]. With --check, the script writes nothing and exits with 1 if the file is
+ * not up to date.
  */
 import { readFileSync } from 'node:fs';
 import path from 'node:path';

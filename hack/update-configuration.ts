@@ -2,8 +2,8 @@
  * Generates docs/reference/configuration.md from the schema of the configuration (src/config/schema.ts): each key with
  * its type, default and description.
  *
- * Usage: node hack/update-configuration.ts [--check]. With --check it writes nothing, and exits with 1 if the file is
- * not up to date.
+ * Usage: node hack/update-configuration.ts [--check]. With --check, the script writes nothing and exits with 1 if the
+ * file is not up to date.
  */
 import path from 'node:path';
 import { z } from 'zod';

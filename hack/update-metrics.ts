@@ -1,8 +1,8 @@
 /**
  * Generates the list of metrics in docs/reference/metrics.md from src/runtime/metrics/definitions.ts.
  *
- * Usage: node hack/update-metrics.ts [--check]. With --check it writes nothing, and exits with 1 if the file is not up
- * to date.
+ * Usage: node hack/update-metrics.ts [--check]. With --check, the script writes nothing and exits with 1 if the file is
+ * not up to date.
  */
 import { readFileSync } from 'node:fs';
 import path from 'node:path';

@@ -34,7 +34,9 @@ export interface ControlPlane {
   /** Path of a kubeconfig whose user is in group system:masters. */
   readonly kubeconfig: string;
   readonly server: string;
-  /** Address at which kube-apiserver reaches an aggregated server on this machine. Only root can assign it. */
+  /**
+   * Address at which kube-apiserver reaches an aggregated server on this machine. Only root can assign this address.
+   */
   readonly address: string;
   readonly processes: readonly Running[];
   /** Stops every process and removes the files of the control plane. */

@@ -23,8 +23,8 @@ export async function moduleVersion(module: string): Promise<string> {
 export const kubernetesVersion = (): Promise<string> => moduleVersion('k8s.io/kubernetes');
 
 /**
- * Returns the build flags of every program. They set the version in the binary, as Kubernetes' own build does;
- * otherwise kube-apiserver reports v0.0.0.
+ * Returns the build flags of every program. The flags set the version in the binary, as Kubernetes' own build does.
+ * Without them, kube-apiserver reports v0.0.0.
  */
 export async function goBuildFlags(): Promise<string[]> {
   const gitVersion = await kubernetesVersion();

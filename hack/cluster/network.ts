@@ -1,8 +1,8 @@
 /**
  * Every control plane uses a block 10.x.0.0/16 for its Services, nodes and pods. One address of the block belongs to
  * this machine: kube-apiserver reaches aggregated servers there, because EndpointSlices reject loopback addresses. If
- * run by root, this module makes the rest of the block unreachable: without kube-proxy a packet to a ClusterIP would
- * leave this machine by the default route.
+ * run by root, this module makes the rest of the block unreachable. Otherwise packets to a ClusterIP would leave this
+ * machine by the default route, because there is no kube-proxy.
  */
 import { networkInterfaces, userInfo } from 'node:os';
 import { chooseOnce, seed } from './chosen.ts';

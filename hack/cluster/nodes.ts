@@ -1,4 +1,7 @@
-/** Creates and deletes nodes until the cluster has the requested number. kwok simulates them; nothing runs on them. */
+/**
+ * Creates and deletes nodes until the cluster has the requested number. kwok simulates these nodes; no container runs
+ * on a node.
+ */
 import type { KubeClient } from '../../src/cluster/client/client.ts';
 import { isKubeError } from '../../src/cluster/client/kube-error.ts';
 import { mapConcurrent } from '../../src/runtime/promises.ts';

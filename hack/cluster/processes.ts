@@ -24,8 +24,8 @@ const record = (folder: string, name: string): string => join(folder, 'processes
 export const logFile = (folder: string, name: string): string => join(folder, `${name}.log`);
 
 /**
- * Returns the start time of a living process. A zombie (Z) is not alive although kill(pid, 0) succeeds, unless it has
- * further threads: the first thread may exit before the others, which keep the ports open.
+ * Returns the start time of a living process. A zombie (Z) is not alive, although kill(pid, 0) succeeds. A zombie with
+ * other threads is alive: its first thread has exited, but the other threads keep the ports open.
  */
 function startTimeOf(pid: number): string | undefined {
   try {
@@ -66,7 +66,10 @@ export function findAll(folder: string): Running[] {
 
 export type Command = readonly [program: string, ...args: string[]];
 
-/** Process that this process has started. This process exits without waiting for it, unless `child.ref()` is called. */
+/**
+ * Process that this process has started. The parent exits without waiting for the child, unless `child.ref()` is
+ * called.
+ */
 export interface Started extends Running {
   readonly child: ChildProcess;
 }

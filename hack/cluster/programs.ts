@@ -105,7 +105,7 @@ async function build(cache: string, name: Program, count: string): Promise<void>
   await rename(path, join(cache, name));
 }
 
-/** Fetches the official binaries. Prints the reason if they cannot be fetched. */
+/** Fetches the official binaries. Prints the reason if the binaries cannot be fetched. */
 async function fetchPrebuilt(cache: string, names: readonly Program[]): Promise<void> {
   await build(cache, 'setup-envtest', 'fetches prebuilt programs');
   const series = (await kubernetesVersion()).replace(/^v(\d+\.\d+)\..*/, '$1.x');

@@ -29,8 +29,8 @@ export async function startLoki(dir: string, port: number, overrides: TenantLimi
 }
 
 /**
- * Returns a configuration of Loki. It differs from the defaults only where a single process, loopback, or bulk loads of
- * old records require it.
+ * Returns a configuration of Loki. The configuration changes a default only for a single process, for loopback, or for
+ * bulk loads of old records.
  */
 const configuration = (dir: string, port: number): object => {
   const host = '127.0.0.1';

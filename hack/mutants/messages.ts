@@ -23,7 +23,7 @@ export interface Job {
   readonly sources: string;
   /** Ids of the mutants to try, and the total milliseconds that the tests of each may take. */
   readonly mutants: readonly (readonly [id: string, budget: number])[];
-  /** Baseline that an earlier process measured with the same file. The worker measures it if it is missing. */
+  /** Baseline that an earlier process measured with the same file. The worker measures a missing baseline. */
   readonly baseline?: Baseline;
 }
 

@@ -11,7 +11,7 @@ import { pathToFileURL } from 'node:url';
 import { jest } from './globals.ts';
 import type { Baseline, Job, Message } from './messages.ts';
 
-/** State shared with the mutated sources: they read the active mutant and count how often each mutant is reached. */
+/** Variables that the mutated sources use to read the active mutant, and to count how often each mutant is reached. */
 interface Switch {
   activeMutant: string | undefined;
   currentTestId: string | undefined;

@@ -85,7 +85,7 @@ const hashComments: Paragraphs = (text) => {
   return spans;
 };
 
-/** Comments of YAML, and the descriptions and messages in it, such as those of CustomResourceDefinitions. */
+/** Comments of YAML files, and descriptions and messages in these files, such as those of CustomResourceDefinitions. */
 const yaml: Paragraphs = (text, file) => {
   const texts = text.matchAll(/^( *)(?:- )?(?:description|message): (?:>-(?:\n\1 {2,}.*)+|(?!>).+)/gm);
   const spans = [...texts].map(({ 0: found, index }) => ({

@@ -25,8 +25,9 @@ const maxCandidates = 1_000;
 
 /**
  * Authorizes the request on the underlying resource and in its scope. Callers who are not allowed to list or watch in
- * all namespaces see the namespaces in which a RoleBinding gives them the right. In a list of Namespaces, they see
- * those that a RoleBinding allows them to get. Throws 403 with kube-apiserver's message if there are none.
+ * all namespaces see the namespaces in which a RoleBinding gives them the right. In a list of Namespaces, such callers
+ * see the namespaces that a RoleBinding allows them to get. Throws 403 with kube-apiserver's message if no namespace is
+ * visible.
  */
 export async function visibleNamespaces(
   { authorizer, granted }: Pick<ReadAccess, 'authorizer' | 'granted'>,

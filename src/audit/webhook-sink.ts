@@ -106,7 +106,7 @@ export class WebhookSink implements Sink {
     }
   }
 
-  /** Posts a batch. Returns undefined if the receiver accepted it. */
+  /** Posts a batch. Returns undefined if the receiver accepted the batch. */
   async #post(body: string): Promise<{ readonly message: string; readonly isRetryable: boolean } | undefined> {
     try {
       const status = await this.#request(body);

@@ -165,7 +165,7 @@ export class Discovery {
     return this.#synced.done;
   }
 
-  /** Resolves when both roots have been read. Throws the reason of the signal if it is aborted first. */
+  /** Resolves when both roots have been read. Throws the signal's reason if the signal is aborted first. */
   waitForSync(signal: AbortSignal): Promise<void> {
     return this.#synced.wait(signal);
   }

@@ -4,7 +4,8 @@ import { isKubeError } from './client/kube-error.ts';
 import { metadataHeaders, type KubeObject, type ObjectMeta } from './client/kube-object.ts';
 
 /**
- * Timeout of one request in milliseconds. It is short, so that a hanging write does not delay the next writes for long.
+ * Timeout of one request in milliseconds. The timeout is short, so that a hanging write does not delay the next writes
+ * for long.
  */
 const timeout = 3_000;
 

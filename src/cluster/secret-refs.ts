@@ -72,7 +72,9 @@ export class SecretRefs {
     if (this.hasSynced()) this.changed.publish();
   }
 
-  /** Resolves when every watched Secret has been read once. Throws the reason of the signal if it is aborted first. */
+  /**
+   * Resolves when every watched Secret has been read once. Throws the signal's reason if the signal is aborted first.
+   */
   async settled(signal?: AbortSignal): Promise<void> {
     await Promise.all([...this.#informers.values()].map((informer) => informer.waitForSync(signal)));
   }

@@ -114,7 +114,7 @@ export const signingAlgorithms = ['RS256', 'ES256'] as const;
 /** Supported scopes. */
 export const clientScopes = ['openid', 'profile', 'email', 'groups', 'offline_access'] as const;
 
-/** The default client. Its secret is public unless another secret is configured. */
+/** The default client. The secret of this client is public unless another secret is configured. */
 export const wellKnownClient = 'platform';
 export const wellKnownSecret = 'platform';
 

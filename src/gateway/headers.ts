@@ -4,8 +4,8 @@
  */
 
 /**
- * Hop-by-hop headers of RFC 9110 section 7.6.1 and their older forms. They apply to one connection and are never
- * forwarded.
+ * Hop-by-hop headers of RFC 9110 section 7.6.1 and their older forms. These headers apply to one connection and are
+ * never forwarded.
  */
 const hopByHop = [
   'connection',

@@ -41,8 +41,8 @@ export const isTokenReview = ({ verb, group, version, resource, subresource, nam
   [subresource, namespace, name].every((part) => part === '');
 
 /**
- * Responds to a TokenReview, or calls `forward` with the body if it was read. A caller without the right to create
- * TokenReviews gets kube-apiserver's 403, and the body is not read.
+ * Responds to a TokenReview, or calls `forward`. If the body was already read, `forward` gets the body. A caller
+ * without the right to create TokenReviews gets kube-apiserver's 403, and the body is not read.
  */
 export async function handleTokenReview(
   parts: TokenReviewParts,

@@ -1,4 +1,4 @@
-/** OAuth clients: configured ones with the Secrets that they refer to, and built-in ones. */
+/** OAuth clients: configured clients with the Secrets that they refer to, and built-in clients. */
 import { createHash, timingSafeEqual } from 'node:crypto';
 import {
   wellKnownClient,

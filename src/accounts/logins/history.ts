@@ -1,8 +1,8 @@
 /**
  * Login history: successful and failed logins with time and address, in one object per user in the namespace of the
  * release. The object is named by the uid, so a later user of the same name does not inherit the history. Replicas do
- * not cache the history: each request for it reads the object from the cluster. A login never waits for a write of the
- * history.
+ * not cache the history: each request for the history reads the object from the cluster. A login never waits for a
+ * write of the history.
  */
 import { BoundedCache, copied } from '../../runtime/bounded-cache.ts';
 import { iamAPIVersion, loginHistoriesPath } from '../../config/names.ts';

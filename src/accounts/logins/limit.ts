@@ -458,7 +458,7 @@ interface Keys {
   /** Keys of the host and, for IPv6, of its network. A network is allowed more failures than a host. */
   readonly addresses: readonly string[];
   readonly client: string | undefined;
-  /** The user, and the account if it is counted separately. */
+  /** The user, and the account if the account is counted separately. */
   readonly owners: readonly string[];
 }
 

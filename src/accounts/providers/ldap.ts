@@ -27,7 +27,7 @@ const binary = 'objectGUID';
 /** One more than the maximum number of groups, to detect a person with too many groups. */
 const maxGroups = 201;
 
-/** Looks up the entry with the name. If several entries have the name, it counts as unknown. */
+/** Looks up the entry with the name. If several entries have the name, the name counts as unknown. */
 export async function lookUp(service: Service, login: string): Promise<LookUp> {
   const { settings } = service;
   const { connection, entry, subject } = await traced('search', settings, async () => {

@@ -20,7 +20,8 @@ export interface PasswordProvider {
 }
 
 /**
- * Values that bind the response of a provider to one request. Only the browser that made the request knows all of them.
+ * Values that bind the response of a provider to one request. Only the browser that made the request knows all these
+ * values.
  */
 export interface ProviderRequest {
   readonly state: string;
@@ -52,7 +53,7 @@ export type ProviderKind = keyof Providers;
  * changes.
  */
 export interface ProviderParts {
-  /** Value to which `secretOf` refers. Undefined while it is missing. */
+  /** Value to which `secretOf` refers; undefined while the value is missing. */
   readonly secret: string | undefined;
   /**
    * Unique per provider, so that the response of one provider is never processed as the response of another (RFC 9700

@@ -1,4 +1,4 @@
-/** Parameters of /kapis for each verb. Their schemas describe and parse them. */
+/** Parameters of /kapis for each verb. The schema of a parameter both describes the parameter and parses its value. */
 import {
   decoded,
   flagParameter,

@@ -1,4 +1,6 @@
-/** Views turn stored objects into documents and watch frames. They copy bytes without decoding them. */
+/**
+ * Views turn stored objects into documents and watch frames. A view copies the bytes of objects without decoding them.
+ */
 import { lengthOf, type Streamed } from '../../http/response/write.ts';
 import { gather, type StoredObject } from '../../cluster/cache/stored-object.ts';
 import { Slice, type SignalSource } from '../../runtime/slice.ts';

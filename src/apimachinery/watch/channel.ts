@@ -16,7 +16,7 @@ export interface ChannelOptions<F> {
   readonly key: string | undefined;
 }
 
-/** Watches that see the same events. A change is encoded once for all of them. */
+/** Watches that see the same events. A change is encoded once for all these watches. */
 export class Channel<F> {
   readonly options: ChannelOptions<F>;
   readonly watches: Set<Watch<F>> = new Set();

@@ -311,7 +311,10 @@ export class Watch<F> {
     return part.size === 0 ? nothing : framed(this.channel.options.framing, part.pieces);
   }
 
-  /** Adds the next object or change if it passes the filters of the watch. Returns false if none is left. */
+  /**
+   * Adds the next object or change if it passes the filters of the watch. Returns false if no object and no change is
+   * left.
+   */
   #addNext(part: Part): boolean {
     const passes = this.#passes;
     const { format } = this.channel.options;
@@ -342,7 +345,7 @@ export class Watch<F> {
     return true;
   }
 
-  /** Returns the BOOKMARK that is due, if any. All changes before it have been sent. */
+  /** Returns the BOOKMARK that is due, if any. All changes before the BOOKMARK have been sent. */
   #nextBookmark(): Buffer | undefined {
     const { resourceVersion } = this.#store;
     if (!this.#bookmarkIsDue) return undefined;

@@ -65,7 +65,7 @@ export function verifiedUntil(
 
   /**
    * Extends the chain, which starts with the leaf, to a trusted authority. Returns the time until which the chain is
-   * valid; undefined if it cannot be extended.
+   * valid; undefined if no such chain exists.
    */
   function search(chain: readonly X509Certificate[], until: number): number | undefined {
     const child = chain.at(-1) as X509Certificate;
@@ -150,7 +150,7 @@ const weak: ReadonlySet<string> = new Set([
 ]);
 const tags = { boolean: 0x01, integer: 0x02, extensions: 0xa3 };
 
-/** Reads a certificate (RFC 5280 section 4.1). Returns undefined if it cannot be parsed. */
+/** Reads a certificate (RFC 5280 section 4.1). Returns undefined if the certificate cannot be parsed. */
 function readDetails(raw: Buffer): Details | undefined {
   try {
     const [certificate] = elementsIn(raw);

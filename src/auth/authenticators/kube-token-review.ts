@@ -12,7 +12,7 @@ interface TokenReview {
   readonly status?: {
     readonly authenticated?: boolean;
     /**
-     * Audiences of `spec.audiences` for which the token is valid. If there are none, the token is valid for
+     * Audiences of `spec.audiences` for which the token is valid. Without this field, the token is valid for
      * kube-apiserver's own audiences.
      */
     readonly audiences?: readonly string[];

@@ -51,7 +51,7 @@ function jsonOf(text: string): unknown {
   }
 }
 
-/** Parses the data of the ConfigMap. Throws if it is malformed. */
+/** Parses the data of the ConfigMap. Throws if the data is malformed. */
 export function readRequestHeaderConfig(data: Readonly<Record<string, string>>): RequestHeaderConfig {
   const lower = (key: string): string[] => names(data, key).map((item) => item.toLowerCase());
   const authorities = certificates(data['requestheader-client-ca-file']);

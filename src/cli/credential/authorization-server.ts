@@ -1,6 +1,6 @@
 /**
- * OAuth client for the platform. It has only the functions that the plugin needs, because kubectl waits for the plugin
- * on every call.
+ * OAuth client for the platform. This client has only the functions that the plugin needs, because kubectl waits for
+ * the plugin on every call.
  */
 import { httpsURLExpected, isHTTPSURL } from '../../config/https-url.ts';
 import { OutgoingClient, OutgoingError } from '../../runtime/outgoing.ts';

@@ -12,7 +12,7 @@ const day = 86_400_000;
  */
 const soon = 14 * day;
 
-/** Returns the certificates in a PEM text. Throws if one cannot be parsed. */
+/** Returns the certificates in a PEM text. Throws if a certificate cannot be parsed. */
 export const certificatesIn = (pem: string): X509Certificate[] =>
   (pem.match(/-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g) ?? []).map(
     (one) => new X509Certificate(one),

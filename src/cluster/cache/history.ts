@@ -74,7 +74,7 @@ export class History<F> {
     return resourceVersion < this.#since ? undefined : this.#start + this.#indexAfter(resourceVersion);
   }
 
-  /** Returns undefined if the change was removed or has not happened yet. */
+  /** Returns the change at a position; undefined if the change was removed or has not happened yet. */
   at(position: number): Change<F> | undefined {
     return position < this.oldestPosition ? undefined : this.#changes[position - this.#start];
   }

@@ -11,8 +11,8 @@ export interface InformerOptions extends Collection {
   readonly log: Logger;
   readonly clock: Clock;
   /**
-   * See ReflectorOptions. Bookmarks update `lastSignOfLife` only about once a minute. A short duration of watches
-   * updates it more often.
+   * See ReflectorOptions. Bookmarks update `lastSignOfLife` only about once a minute. Shorter watches update
+   * `lastSignOfLife` more often.
    */
   readonly watchSeconds?: number;
 }

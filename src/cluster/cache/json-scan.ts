@@ -161,8 +161,8 @@ export function elementsOf(text: Buffer, at: number): Buffer[] {
 const metadataKey = Buffer.from('"metadata":{');
 
 /**
- * Decodes an object, or an event with an object, without metadata.managedFields. These are a third of the text, and no
- * code uses them in decoded form.
+ * Decodes an object, or an event with an object, without metadata.managedFields. The managed fields are a third of the
+ * text, and no code uses them in decoded form.
  */
 export function decodeWithoutManagedFields(text: Buffer): unknown {
   const metadata = text.indexOf(metadataKey);

@@ -72,7 +72,8 @@ export class Packer {
 const runDeflation = { level: 1 };
 
 /**
- * Packs similar bytes together, in a fifth of the time that packing one by one takes. Reading them in order is fast.
+ * Packs similar bytes together, in a fifth of the time that packing one by one takes. Reading the packed bytes in order
+ * is fast.
  */
 export function packTogether(all: readonly Buffer[]): readonly Packed[] {
   const whole = Buffer.concat(all);

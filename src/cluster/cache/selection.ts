@@ -11,7 +11,7 @@ import type { StoredObject } from './stored-object.ts';
 /** Condition on objects. The condition must be deterministic. */
 export interface ObjectFilter<F> {
   (object: StoredObject<F>): boolean;
-  /** Full description of the condition. A selection without it is not cached. */
+  /** Full description of the condition. A selection is cached only if all its filters have a key. */
   readonly key?: string;
   /** All objects that pass have one of these values in the index. */
   readonly indexed?: { readonly index: IndexName; readonly values: readonly string[] };
@@ -118,7 +118,7 @@ export interface SelectionSource {
   all(): Iterable<Stored>;
   /** Current position in the history. */
   readonly position: number;
-  /** Returns undefined if any of the changes is missing. */
+  /** Returns the changes from a position in the history; undefined if any of these changes is missing. */
   changesFrom(position: number): readonly Change<unknown>[] | undefined;
 }
 

@@ -1,6 +1,7 @@
 /**
- * Cached objects of one resource, by key and in the orders of lists. A reflector updates them. The last changes are
- * kept, so that a watch can start at an earlier resourceVersion (k8s.io/apiserver pkg/storage/cacher/watch_cache.go).
+ * Cached objects of one resource, by key and in the orders of lists. A reflector updates the objects. The last changes
+ * are kept, so that a watch can start at an earlier resourceVersion (k8s.io/apiserver
+ * pkg/storage/cacher/watch_cache.go).
  */
 import { Arena } from './arena.ts';
 import { History, maxChanges, type Change } from './history.ts';
@@ -22,8 +23,8 @@ const isOrderName = (key: string): key is OrderName => Object.hasOwn(orders, key
 /** Maximum bytes of unpacked objects. */
 const maxPlainBytes = 256 * 1024 * 1024;
 /**
- * If a list brings at most this many changes, they are applied to the orders one by one. Each such change moves all
- * later objects of an array.
+ * If a list brings at most this many changes, each change is applied to the orders separately. Each separate change
+ * moves all later objects of an array.
  */
 const maxSingleChanges = 100;
 /** Approximate bytes of an object in the V8 heap. */
@@ -85,7 +86,9 @@ export class Store<F> {
     return this.#orders[name];
   }
 
-  /** Returns an immutable array of all objects by name, for long reads. Callers share it until the next change. */
+  /**
+   * Returns an immutable array of all objects by name, for long reads. Callers share the array until the next change.
+   */
   snapshot(): readonly StoredObject<F>[] {
     return (this.#snapshot ??= this.#orders.name.slice());
   }

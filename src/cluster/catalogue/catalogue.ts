@@ -128,7 +128,7 @@ export class Catalogue {
     return cached;
   }
 
-  /** Returns the resource with this name. Throws 404 if the cluster does not serve it. */
+  /** Returns the resource with this name. Throws 404 if the cluster does not serve the resource. */
   async find(name: string, signal: AbortSignal): Promise<CatalogueEntry> {
     const { discovery, kinds } = this.#options;
     if (!discovery.hasSynced()) {

@@ -12,7 +12,7 @@ export interface MemoryShare {
 
 export interface MemoryLimitOptions {
   readonly maxBytes: () => number;
-  /** Removes an unused cache. Returns false if there is none. */
+  /** Removes an unused cache. Returns false if every cache is in use. */
   readonly makeRoom: () => boolean;
 }
 

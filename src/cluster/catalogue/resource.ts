@@ -57,7 +57,10 @@ export interface ResourceDefinition<F> {
   /** Names under which kubectl lists this resource together with others. */
   readonly categories?: readonly string[];
   readonly namespaced: boolean;
-  /** Resource that is read. Callers need the right to read it. /kapis returns its objects unchanged. */
+  /**
+   * Resource whose objects are read. Callers need the right to read this resource. /kapis returns the objects
+   * unchanged.
+   */
   readonly underlying: GroupVersionResource;
   /** Name on /kapis and /apis. On /apis the objects have this apiVersion. */
   readonly served: GroupVersionResource;
@@ -70,7 +73,7 @@ export interface ResourceDefinition<F> {
   /** Field labels that /apis supports: those of Kubernetes for the kind. */
   readonly fieldLabels: readonly string[];
   fieldLabel(object: StoredObject<F>, label: string): string;
-  /** Values of the `status` parameter of /kapis. The parameter does not exist if there are none. */
+  /** Values of the `status` parameter of /kapis. A kind without such values does not have the parameter. */
   readonly statuses: readonly string[];
   /** Returns one or several statuses of an object. */
   statusOf(object: StoredObject<F>): string | readonly string[];

@@ -155,8 +155,9 @@ class ApiserverClient {
   readonly #lanes: Readonly<Record<Lane, Connections>>;
   readonly #callers = new Slots(callerSlots);
   /**
-   * Connections of watches. They are unlimited, because a watch occupies its connection until it ends, and a request
-   * that waited for the connection could wait forever. Callers limit the number of watches.
+   * Connections of watches. The number of these connections is unlimited, because a watch occupies its connection until
+   * the watch ends. A request that waited for a free connection could wait forever. Callers limit the number of
+   * watches.
    */
   readonly #watches: Connections;
   #identity: { readonly credential: object; readonly review: Promise<Identity> } | undefined;

@@ -72,8 +72,8 @@ export interface UpstreamOptions {
 }
 
 /**
- * Timeout of a response in milliseconds. It exceeds the limit of kube-apiserver for short requests (60 s), because the
- * error message of kube-apiserver is better than the message of this server.
+ * Timeout of a response in milliseconds. The timeout exceeds the limit of kube-apiserver for short requests (60 s),
+ * because the error message of kube-apiserver is better than the message of this server.
  */
 const shortRequestTimeout = 65_000;
 /** Timeout of the response to an upgrade in milliseconds. kube-apiserver contacts a kubelet before it responds. */

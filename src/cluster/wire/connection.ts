@@ -71,8 +71,8 @@ const responseTimeout = (): ResponseTimeout => new ResponseTimeout('no response 
 
 const connectTimeout = 5_000;
 /**
- * Idle timeout in milliseconds. It is shorter than the 90 s of kube-apiserver, which could otherwise close a connection
- * just when it is used.
+ * Idle timeout in milliseconds. This timeout is shorter than the 90 s of kube-apiserver, which could otherwise close a
+ * connection just when it is used.
  */
 const idleTimeout = 60_000;
 

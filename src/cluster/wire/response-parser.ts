@@ -55,7 +55,7 @@ export class ResponseParser {
     this.#isReusable = false;
   }
 
-  /** Parses the next bytes. Throws if they are malformed or follow the end of the response. */
+  /** Parses the next bytes. Throws if the bytes are malformed or follow the end of the response. */
   read(chunk: Buffer): void {
     let bytes = chunk;
     if (this.#partial !== undefined) {

@@ -1,6 +1,6 @@
 /**
  * `/docs`: a page to read and try the operations of the API descriptions. The page is the same for everyone and
- * contains no user data. Its script logs in and sends requests like any other client.
+ * contains no user data. The script of the page logs in and sends requests like any other client.
  */
 import { createHash } from 'node:crypto';
 import { pathNotFound } from '../../runtime/errors.ts';
@@ -46,7 +46,10 @@ const part: ResponseDescriptions = {
   200: { description: 'The asset', content: { 'text/css': text, 'text/javascript': text } },
 };
 
-/** Parameters of an authorization response (RFC 6749 section 4.1.2 and RFC 9207). The script of the page reads them. */
+/**
+ * Parameters of an authorization response (RFC 6749 section 4.1.2 and RFC 9207). The script of the page reads these
+ * parameters.
+ */
 const callbackParameters = lenientParameters({
   code: described('Authorization code', text.optional()),
   state: described('`state` of the authorization request', text.optional()),

@@ -15,8 +15,8 @@ export interface DescribedResource {
   readonly resource: string;
   readonly kind: string;
   /**
-   * Name of its schema in the cluster's own document, such as io.k8s.api.core.v1.Node. The schema of the list has the
-   * suffix List.
+   * Name of the resource's schema in the cluster's own document, such as io.k8s.api.core.v1.Node. The schema of the
+   * list has the suffix List.
    */
   readonly source: string;
 }
@@ -163,7 +163,7 @@ export const asSwagger2 = (value: unknown): unknown =>
       ...rest,
       ...(isReference ? only : {}),
       ...(preset === undefined || isReference ? {} : { default: preset }),
-      // IntOrString and Quantity accept a number or a string. Swagger 2.0 describes them as strings.
+      // IntOrString and Quantity accept a number or a string. In Swagger 2.0, their values are described as strings.
       ...(oneOf === undefined && anyOf === undefined ? {} : { type: 'string' }),
     };
   });

@@ -43,7 +43,7 @@ export const phrase = (text: string): readonly Child[] =>
 /** Returns a path that may wrap after each slash. */
 export const pathText = (path: string): readonly Child[] => path.split(/(?<=\/)/).flatMap((part) => [part, el('wbr')]);
 
-/** Returns a disclosure widget (`<details>`). Its content is created when it is first opened. */
+/** Returns a disclosure widget (`<details>`). The content is created when a user first opens the widget. */
 export function folded(summary: readonly Child[], content: () => readonly Child[], isOpen = false): HTMLDetailsElement {
   const element = el('details', {}, el('summary', {}, ...summary));
   let isCreated = false;

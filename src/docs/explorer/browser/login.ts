@@ -96,7 +96,7 @@ export class ExplorerLogin {
     return pending;
   }
 
-  /** Logs in with a pasted token. Throws LoginProblem if it is invalid. */
+  /** Logs in with a pasted token. Throws LoginProblem if the token is invalid. */
   async use(token: string): Promise<void> {
     await this.#accept({ access: token, refresh: undefined, expiresAt: Infinity });
   }
