@@ -1,4 +1,4 @@
-/** Flags of each program of a control plane, except for those that only control-plane.ts knows. */
+/** Flags of each program of a control plane, except for flags whose values only control-plane.ts knows. */
 import { join } from 'node:path';
 import type { Block } from './network.ts';
 

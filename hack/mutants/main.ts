@@ -1,7 +1,7 @@
 /**
- * make mutants [FILES="src/auth src/gateway"] [TESTS="test/unit/auth"]: changes one thing at a time in these folders or
- * files, and runs the unit and conformance tests that reach the change. Prints the mutants that no test kills; see
- * README.md.
+ * make mutants [FILES="src/auth src/gateway"] [TESTS="test/unit/auth"]: makes one change at a time in these folders or
+ * files, and runs the unit and conformance tests that reach the changed code. Prints the mutants that no test kills;
+ * see README.md.
  */
 import { globSync, mkdirSync, readFileSync, statSync } from 'node:fs';
 import { availableParallelism } from 'node:os';

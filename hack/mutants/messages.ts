@@ -21,7 +21,7 @@ export interface Job {
   readonly file: string;
   /** Path of a JSON file that maps URLs to mutated sources. */
   readonly sources: string;
-  /** Ids of the mutants to try, and the total milliseconds that the tests of each may take. */
+  /** Ids of the mutants to try, and the maximum total time of the tests of each mutant in milliseconds. */
   readonly mutants: readonly (readonly [id: string, budget: number])[];
   /** Baseline that an earlier process measured with the same file. The worker measures a missing baseline. */
   readonly baseline?: Baseline;

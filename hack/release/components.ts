@@ -1,4 +1,4 @@
-/** Third-party parts of the image: npm packages, Node.js and Debian packages. */
+/** Third-party components of the image: npm packages, Node.js and Debian packages. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ShippedPackage } from '../build.ts';

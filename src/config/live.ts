@@ -25,7 +25,7 @@ export class LiveConfiguration {
     return this.#value !== undefined;
   }
 
-  /** Problems of the newest configuration. Empty if that configuration is in use. */
+  /** Problems of the newest configuration; empty if that configuration is in use. */
   get problems(): readonly Problem[] {
     return this.#problems;
   }

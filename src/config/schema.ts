@@ -81,7 +81,7 @@ interface GrantRules {
   /** True if the grant is allowed for public clients, which cannot authenticate. A user approves each login. */
   readonly isPublic?: true;
   readonly needsRedirectURI?: true;
-  /** Subject of the sessions that the grant creates. Undefined for users. */
+  /** Kind of subject of the sessions that the grant creates; undefined for users. */
   readonly subjectKind?: 'Client' | 'ServiceAccount';
 }
 

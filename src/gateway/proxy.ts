@@ -259,7 +259,7 @@ const single = new Set([
   'retry-after',
   'tk',
   'x-content-type-options',
-  // These are request headers.
+  // Node also limits these request headers to one value.
   'authorization',
   'from',
   'host',

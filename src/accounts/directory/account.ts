@@ -1,4 +1,6 @@
-/** Accounts that may log in: configured users, and User objects with the Secrets that hold their passwords. */
+/**
+ * Accounts that are allowed to log in: configured users, and User objects with the Secrets that hold their passwords.
+ */
 import type { PlatformConfiguration } from '../../config/schema.ts';
 import type { Identity } from '../../tokens/sessions/session.ts';
 import type { SecretKeyRef, SecretRefs } from '../../cluster/secret-refs.ts';

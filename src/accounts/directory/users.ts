@@ -13,7 +13,7 @@ import { Topic } from '../../runtime/lifecycle.ts';
 import type { Identity } from '../../tokens/sessions/session.ts';
 import { secretValue, type Secret, type SecretKeyRef } from '../../cluster/secret-refs.ts';
 
-/** metav1.Condition. */
+/** The fields of metav1.Condition. */
 export interface Condition {
   readonly type: string;
   readonly status: 'True' | 'False' | 'Unknown';

@@ -85,7 +85,7 @@ export class LoginHistories {
     namespace: string;
     settings: () => LoginHistorySettings;
     directory: Pick<Directory, 'configured' | 'configuredAccounts'>;
-    /** Called after each successful login. `time` is RFC 3339. */
+    /** Called after each successful login. `time` is in RFC 3339 format. */
     loggedIn: (user: LoginUser, time: string) => void;
     /** Returns whether this replica deletes expired objects. */
     maySweep: () => boolean;

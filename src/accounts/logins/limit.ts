@@ -29,19 +29,22 @@ export interface LoginAttempt {
   readonly client: string;
 }
 
-/** A guess at a device's user code by a user who is logged in. Counted separately from logins. */
+/** A guess at a device's user code by a user who is logged in. Such guesses are counted separately from logins. */
 export interface UserCodeAttempt extends Omit<LoginAttempt, 'guesses' | 'account'> {
   readonly guesses: 'user code';
 }
 
-/** A guess at the secret of a client. Never delayed, because strangers could then delay the client itself. */
+/**
+ * A guess at the secret of a client. Such guesses are never delayed, because strangers could then delay the client
+ * itself.
+ */
 export interface SecretAttempt extends Omit<LoginAttempt, 'guesses' | 'username' | 'account'> {
   readonly guesses: 'secret';
 }
 
 /**
- * A guess at the code of a login at an OpenID provider. Counted only per address, because the caller chooses all other
- * values.
+ * A guess at the code of a login at an OpenID provider. Such guesses are counted only per address, because the caller
+ * chooses all other values.
  */
 export interface ProviderCodeAttempt extends Pick<LoginAttempt, 'address'> {
   readonly guesses: 'provider code';

@@ -101,7 +101,7 @@ export class Passwords {
    * Performs exactly one verification. If there is no hash (no such user), verifies a decoy with the slowest
    * parameters. Failures take at least as long as the slowest hash in use. For users who are not `active`, the
    * verification always fails, after the same time. `source` is the caller's address, by which callers share the
-   * threads (Slots). Throws 429.
+   * threads (Slots). Throws 429 if too many verifications wait for a thread.
    */
   async verify(
     hash: string | undefined,

@@ -36,7 +36,8 @@ export const poolSizeFor = (cores: number): number =>
   Math.max(defaultPoolSize, Math.min(cores - 1, maxHashes) + reserved);
 
 /**
- * Returns how many hashes may run at once. One core is left to serve requests, and `reserved` threads to other tasks.
+ * Returns the maximum number of concurrent hashes. One core is left to serve requests, and `reserved` threads to other
+ * tasks.
  */
 export function maxConcurrentHashes(cores: number, { UV_THREADPOOL_SIZE = '' }: NodeJS.ProcessEnv): number {
   const threads = Number.parseInt(UV_THREADPOOL_SIZE, 10) || defaultPoolSize;

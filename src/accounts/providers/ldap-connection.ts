@@ -14,7 +14,7 @@ export interface LDAPConnection {
   close(): void;
 }
 
-/** RFC 4511 section 4.14. */
+/** OID of the StartTLS request (RFC 4511 section 4.14). */
 const startTLSRequest = '1.3.6.1.4.1.1466.20037';
 
 /** Maximum bytes that are read from an LDAP server per login. An entry, its groups and bind results are far smaller. */

@@ -37,7 +37,7 @@ const outputShape = {
   timeout: commonShape.timeout,
 };
 
-/** Parameters of a list or watch. */
+/** Parameters of a list or watch request. */
 export const apisCollectionParameters = lenientParameters({
   labelSelector,
   fieldSelector: described('Kubernetes field selector of at most 32 terms', parsed(parseFieldSelector).optional()),
@@ -47,7 +47,7 @@ export const apisCollectionParameters = lenientParameters({
   ...outputShape,
 });
 
-/** Parameters of a get. */
+/** Parameters of a get request. */
 export const apisObjectParameters = lenientParameters({
   resourceVersion: described('Oldest resourceVersion that the response may have', text.optional()),
   ...outputShape,
@@ -56,7 +56,7 @@ export const apisObjectParameters = lenientParameters({
 type Selectors = Pick<ReturnType<typeof apisCollectionParameters.parse>, 'labelSelector' | 'fieldSelector'>;
 
 /**
- * Returns the filters of the selectors. The field selector may use only the resource's field labels. `name` is the
+ * Returns the filters of the selectors. The field selector can use only the resource's field labels. `name` is the
  * single object that the path names, or ''. Throws 400.
  */
 export function selectorsOf<F>(

@@ -49,7 +49,7 @@ export function parseFieldPath(path: string): readonly string[] {
 
 interface Segment {
   readonly text: string;
-  /** The text in UTF-8. */
+  /** The text of the segment in UTF-8. */
   readonly key: Buffer;
 }
 

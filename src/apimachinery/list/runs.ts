@@ -49,7 +49,10 @@ export class Runs<Item extends object, Run> {
     return cached;
   }
 
-  /** Returns the end of a new run: where it is large enough, or where a cached run may start. */
+  /**
+   * Returns the index after the last item of a new run. The run ends when it is large enough, or before an item with
+   * which a cached run starts.
+   */
   #endOf(items: readonly Item[], start: number, end: number): number {
     const { sizeOf, size: targetSize } = this.#options;
     let size = 0;

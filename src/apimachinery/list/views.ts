@@ -6,7 +6,7 @@ import { gather, type StoredObject } from '../../cluster/cache/stored-object.ts'
 import { Slice, type SignalSource } from '../../runtime/slice.ts';
 import { groupVersion, type ResourceDefinition } from '../../cluster/catalogue/resource.ts';
 
-/** metav1.ListMeta. */
+/** The fields of metav1.ListMeta. */
 export interface ListMetadata {
   readonly resourceVersion: number;
   readonly continue?: string;

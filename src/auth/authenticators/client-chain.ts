@@ -90,8 +90,8 @@ export function verifiedUntil(
 const isSame = (one: X509Certificate, other: X509Certificate): boolean => one.raw.equals(other.raw);
 
 /**
- * Returns true if the certificate may be an issuer (RFC 5280 section 4.2.1.9) with `below` intermediates between it and
- * the leaf.
+ * Returns true if the certificate is allowed to be an issuer (RFC 5280 section 4.2.1.9) with `below` intermediates
+ * between the issuer and the leaf.
  */
 function mayIssue(certificate: X509Certificate, below: number, now: number): boolean {
   if (!certificate.ca || !mayBeIn(certificate, now)) return false;

@@ -24,7 +24,7 @@ export class OAuthRefusal extends Error {
   }
 }
 
-/** Parts of a request, which contains either a form or a token. */
+/** Content of a request, which has either a form or a bearer token. */
 interface RequestParts {
   readonly token?: string;
   readonly body?: string;

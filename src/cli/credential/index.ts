@@ -125,7 +125,7 @@ class Plugin {
       : await this.#refresh({ grant_type: 'refresh_token', refresh_token: String(response['refresh_token']) });
   }
 
-  /** Throws if the user must change the password first. The terminal login does not support that. */
+  /** Throws if the user must change the password first, because a user cannot change the password at the terminal. */
   async #assertPasswordChanged({ accessToken }: CachedTokens): Promise<void> {
     if (this.#flags.login !== 'password') return;
     // A failure is ignored: a user without rights gets an error from the next request.

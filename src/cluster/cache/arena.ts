@@ -99,7 +99,7 @@ export class Arena {
 
   /**
    * Makes the bytes of consecutive objects of a list contiguous. Works in slices, so that the event loop is not
-   * blocked. Throws the signal's reason.
+   * blocked. Throws the signal's reason if the signal is aborted.
    */
   async tidy(objects: readonly StoredObject<unknown>[], waiting: SignalSource): Promise<void> {
     // Objects that are added during a pause wait for the next call.

@@ -15,7 +15,7 @@ const colon = 0x3a;
 
 /**
  * Error for an unexpected response of kube-apiserver. Messages do not quote the response and can therefore be logged,
- * unlike those of a SyntaxError.
+ * unlike the messages of a SyntaxError.
  */
 export class MalformedResponseError extends Error {
   override readonly name = 'MalformedResponseError';

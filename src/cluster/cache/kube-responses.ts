@@ -3,7 +3,7 @@ import { KubeError } from '../client/kube-error.ts';
 import type { ChangeType, KubeObject } from '../client/kube-object.ts';
 import { decodeWithoutManagedFields, elementsOf, MalformedResponseError, membersOf } from './json-scan.ts';
 
-/** metav1.ListMeta. */
+/** The fields of metav1.ListMeta. */
 export interface ListMeta {
   readonly resourceVersion?: string;
   readonly continue?: string;

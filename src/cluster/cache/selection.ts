@@ -136,7 +136,7 @@ export class Selections {
 
   /**
    * Calls `use` with the objects that pass all filters, in the given order and as they are at that moment. The array is
-   * live. Throws the signal's reason.
+   * live. Throws the signal's reason if the signal is aborted.
    */
   async select<T>(
     filters: readonly ObjectFilter<unknown>[],
@@ -257,7 +257,7 @@ export class Selections {
 
   /**
    * Creates an index unless it exists. Works in slices, so that the event loop is not blocked. Concurrent callers share
-   * the work. Throws the signal's reason.
+   * the work. Throws the signal's reason if the signal is aborted.
    */
   async #indexed(name: IndexName, waiting: SignalSource): Promise<void> {
     for (;;) {

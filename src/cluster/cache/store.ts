@@ -95,7 +95,7 @@ export class Store<F> {
 
   /**
    * Calls `use` with the objects that pass all filters, in an order, and with the resourceVersion of the selection. The
-   * array is live: read it synchronously. Throws the signal's reason.
+   * array is live: read it synchronously. Throws the signal's reason if the signal is aborted.
    */
   async select<T>(
     filters: readonly ObjectFilter<F>[],
@@ -116,7 +116,7 @@ export class Store<F> {
 
   /**
    * Makes the bytes of all objects contiguous, newest first. Works in slices, so that the event loop is not blocked.
-   * Throws the signal's reason.
+   * Throws the signal's reason if the signal is aborted.
    */
   tidy(waiting: SignalSource): Promise<void> {
     return this.#arena.tidy(this.#orders.newest.slice(), waiting);

@@ -14,7 +14,7 @@ export interface GroupVersionResource {
   readonly resource: string;
 }
 
-/** metav1.APIResource. */
+/** The fields of metav1.APIResource. */
 export interface ApiResource {
   readonly name: string;
   readonly singularName: string;
@@ -25,7 +25,7 @@ export interface ApiResource {
   readonly categories?: readonly string[];
 }
 
-/** metav1.TableColumnDefinition. */
+/** The fields of metav1.TableColumnDefinition. */
 export interface Column {
   readonly name: string;
   readonly type: 'string' | 'integer' | 'number' | 'boolean' | 'date';

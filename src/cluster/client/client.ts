@@ -76,7 +76,10 @@ const callerSlots = {
   queue: { total: 4_000, perUser: 1_000, timeout: 30_000 },
 };
 
-/** Creates the client. `kubeconfig`: a file. Default: the ServiceAccount of the pod. Throws if there is neither. */
+/**
+ * Creates the client from the file `kubeconfig`; by default from the ServiceAccount of the pod. Throws if there is
+ * neither.
+ */
 export async function createKubeClient({
   kubeconfig,
   load = () => (kubeconfig === undefined ? inClusterAccess(process.env) : fileAccess(kubeconfig)),

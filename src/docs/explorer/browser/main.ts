@@ -22,7 +22,7 @@ class Docs {
   readonly #custom: HTMLButtonElement;
   #own: ShownDescription | undefined;
   #ofCluster: ShownDescription | undefined;
-  /** True if the user wants to see custom resources. Preserved across a login. */
+  /** True if the user wants to see custom resources. The choice is preserved across a login. */
   #wantsCustom = false;
   #operations: ReadonlyMap<string, ShownOperation> = new Map();
   #view: OperationView | undefined;
