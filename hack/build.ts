@@ -17,9 +17,9 @@ export const nativePackages = ['bcrypt', 'node-gyp-build', '@node-rs/argon2'];
 export interface ShippedPackage {
   readonly name: string;
   readonly version: string;
-  /** SPDX expression. */
+  /** Licence as an SPDX expression. */
   readonly license: string;
-  /** Folder relative to node_modules. */
+  /** Folder of the package, relative to node_modules. */
   readonly path: string;
 }
 
@@ -95,7 +95,7 @@ export async function build(folder = outdir, platform = thisPlatform): Promise<S
   return shipped.map(({ name, version, license, path }) => ({ name, version, license, path }));
 }
 
-/** Copies what a native package loads on a platform. */
+/** Copies the files that a native package loads on a platform. */
 async function copyNative(name: string, folder: string, platform: Platform): Promise<void> {
   const from = join(folderOf(name, platform), name);
   await cp(from, join(folder, 'node_modules', name), {

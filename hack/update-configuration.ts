@@ -141,7 +141,7 @@ function rowsOf(prefix: string, schema: Schema): Row[] {
   });
 }
 
-/** Escapes what Markdown would interpret. */
+/** Escapes the characters that Markdown would interpret. */
 const prose = (text: string): string => text.replaceAll(/[*_<]/g, '\\$&').replaceAll('\n', ' ');
 
 /** Returns the type, default and description of a key, without its name. */

@@ -73,7 +73,7 @@ async function obtain({ kind, version, sha256 }: SearchServer): Promise<string> 
   return path;
 }
 
-/** Id of the unprivileged user that runs the servers: they refuse to run as root. */
+/** Id of the unprivileged user that runs the servers, which refuse to run as root. */
 const nobody = 65_534;
 const isRoot = (): boolean => userInfo().uid === 0;
 

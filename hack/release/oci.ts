@@ -55,7 +55,7 @@ const digestOf = (bytes: readonly Buffer[]): string => {
 };
 
 /**
- * Returns an image as an archive. Compressing the layers of one platform of the server takes 15 seconds of CPU.
+ * Returns an image as an archive. Compressing the layers of one platform of the server takes 15 seconds of CPU time.
  * Compression does not change the id of the image.
  */
 export async function archive(image: Image, { compress = false } = {}): Promise<Archive> {

@@ -6,7 +6,7 @@ import rule from '../prose/rules.ts';
 import { hashCommentPlugin, typescriptPlugin, yamlPlugin } from '../prose/source-plugin.ts';
 import { root, tracked } from './checks.ts';
 
-/** Files that are generated, written by others, or contain the terms themselves. */
+/** Files that are not checked, because they are generated, are written by others, or contain the terms themselves. */
 const skipped =
   /^(?:api\/|LICENSE|CHANGELOG\.md|CONTRIBUTING\.md|test\/clients\/generated\/|hack\/prose\/|test\/unit\/prose\.test\.ts)/;
 

@@ -28,7 +28,7 @@ export interface ShownBody {
 export class BodyBudget {
   #held = 0;
 
-  /** Returns false if there is not enough memory. */
+  /** Reserves memory. Returns false if there is not enough memory. */
   reserve(bytes: number): boolean {
     if (this.#held + bytes > maxTotal) return false;
     this.#held += bytes;

@@ -14,7 +14,7 @@ import { Reflector } from './cache/reflector.ts';
 import { Synced } from './cache/synced.ts';
 
 export interface DiscoveredResource {
-  /** '' is the core group. */
+  /** API group; '' is the core group. */
   readonly group: string;
   readonly version: string;
   /** Plural name of the resource. */

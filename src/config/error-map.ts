@@ -1,5 +1,5 @@
 /**
- * Messages for invalid values, unless the schema has its own message. Messages never repeat a value, which might be a
+ * Messages for invalid values whose schema does not define a message. Messages never repeat a value, which might be a
  * misplaced secret.
  */
 import { distance } from 'fastest-levenshtein';

@@ -20,7 +20,7 @@ export interface Flags {
   readonly config: string | undefined;
 }
 
-/** Invalid command line. The message is for the user. */
+/** Error for an invalid command line. The message is for the user. */
 export class UsageError extends Error {}
 
 /** `otherwise` describes what applies if a flag without a fixed default is not set. */

@@ -8,7 +8,7 @@ import { passwordSecretOf, type User, type Users } from './users.ts';
 import { changedKey, credentialOf, rehashedKey, unlockedKey, type Credential } from './credentials.ts';
 import { createHash } from 'node:crypto';
 
-/** RFC 9562 section 6.6: the namespace for URLs. */
+/** The UUID namespace for URLs (RFC 9562 section 6.6). */
 const urlNamespace = '6ba7b811-9dad-11d1-80b4-00c04fd430c8';
 
 /** Returns the name-based UUID, version 5 (RFC 9562 section 5.5). `namespace` is a UUID. */
@@ -23,7 +23,7 @@ export function uuidV5(namespace: string, name: string): string {
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20, 32)}`;
 }
 
-/** Returns the uid of a configured user: the same on every replica and after every restart. */
+/** Returns the uid of a configured user. The uid is the same on every replica and after every restart. */
 export const configuredUserUID = (issuer: string, username: string): string =>
   uuidV5(uuidV5(urlNamespace, issuer), username);
 

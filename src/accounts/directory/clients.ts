@@ -36,7 +36,7 @@ export const pagesClient: ConfiguredClient = { ...publicClient, name: 'platform-
 
 /** Built-in clients, which need no configuration. A configured client replaces the built-in client of the same name. */
 export const builtInClients = (issuer: string): readonly ConfiguredClient[] => [
-  // The credential plugin for kubectl; RFC 8252 section 7.3.
+  // The credential plugin for kubectl, a native program that listens on loopback (RFC 8252 section 7.3).
   { ...publicClient, name: 'platform-cli', redirectURIs: ['http://127.0.0.1/callback', 'http://[::1]/callback'] },
   // The API explorer needs no consent, because it is part of this server.
   { ...publicClient, name: 'platform-docs', redirectURIs: [`${issuer}/docs/callback`], consent: false },

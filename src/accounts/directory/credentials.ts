@@ -31,13 +31,13 @@ export class KnownSecrets {
 }
 
 /**
- * Key beside a hash that replaced a weaker hash of the same password. Its value contains the fingerprint of the new
- * hash and the inherited credentialID. The value applies to no other hash.
+ * Returns the key for data about a hash that replaced a weaker hash of the same password. The value contains the
+ * fingerprint of the new hash and the inherited credentialID. The value applies to no other hash.
  */
 export const rehashedKey = (key: string): string => `${key}.rehashed`;
-/** Key beside a hash for the time at which the user chose the password. */
+/** Returns the key for the time at which the user chose the password. `key` is the key of the hash. */
 export const changedKey = (key: string): string => `${key}.changed`;
-/** Key beside a hash for the time at which the user was last unlocked. */
+/** Returns the key for the time at which the user was last unlocked. `key` is the key of the hash. */
 export const unlockedKey = (key: string): string => `${key}.unlocked`;
 
 export const credentialIDOf = (hash: string): string => createHash('sha256').update(hash).digest('hex').slice(0, 32);

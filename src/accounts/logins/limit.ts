@@ -5,10 +5,10 @@
  * - wider limits per address and per client within a sliding window.
  *
  * Nonexistent names count like existing names. Users are counted by the typed name: a count shared by an e-mail address
- * and a username would reveal that they belong together. Failures with other names than the username also share one
- * count per account. Logins by username ignore that count. Replicas share the first two counts (shared-failures.ts),
- * and each user's familiar addresses, from which the user has logged in. Failures from other addresses do not delay a
- * login from a familiar address. No login waits for other replicas.
+ * and a username would reveal that they belong together. Failed logins with a name other than the username also share
+ * one count per account. Logins by username ignore that count. Replicas share the first two counts
+ * (shared-failures.ts), and each user's familiar addresses, from which the user has logged in. Failures from other
+ * addresses do not delay a login from a familiar address. No login waits for other replicas.
  */
 import { BoundedCache } from '../../runtime/bounded-cache.ts';
 import { limitedAttempts } from '../../runtime/metrics/definitions.ts';

@@ -1,8 +1,8 @@
 /**
  * Hashing shares libuv's thread pool with DNS lookups, compression and file access. The pool reads its size from
  * UV_THREADPOOL_SIZE when its first task starts. The threads of the pool get a lower priority than the event loop:
- * otherwise 50 concurrent logins on few cores delay the event loop, and with it every reader. On Linux setpriority(2)
- * sets the priority of a single thread.
+ * otherwise 50 concurrent logins on few cores would delay the event loop, and with it every request. On Linux
+ * setpriority(2) sets the priority of a single thread.
  */
 import { readFile, readdir } from 'node:fs/promises';
 import { setPriority } from 'node:os';

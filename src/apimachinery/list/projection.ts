@@ -1,4 +1,7 @@
-/** `fields` on /kapis: cuts the requested paths out of the objects' bytes without decoding them. */
+/**
+ * Implements the parameter `fields` of /kapis: cuts the requested paths out of the objects' bytes without decoding the
+ * bytes.
+ */
 import { badRequest } from '../../runtime/errors.ts';
 import { elementsOf, membersOf } from '../../cluster/cache/json-scan.ts';
 import type { StoredObject } from '../../cluster/cache/stored-object.ts';

@@ -13,13 +13,16 @@ import { errorFrame, frame, idFrame, keepAliveFrame, keepAliveInterval, visibleE
 export interface WatchRequest<F> {
   /** Version after which changes are sent; undefined to send only new changes. */
   readonly from: number | undefined;
-  /** Starts with the existing objects as ADDED. */
+  /** True if the watch starts with the existing objects as ADDED. */
   readonly initialEvents: boolean;
-  /** Marks the end of the initial events by a BOOKMARK. */
+  /** True if a BOOKMARK marks the end of the initial events. */
   readonly initialEventsEnd: boolean;
-  /** Sends a BOOKMARK each minute and before the end. */
+  /** True if the watch sends a BOOKMARK each minute and before its end. */
   readonly bookmarks: boolean;
-  /** Sends server-sent events (HTML, section 9.2), whose id is the resourceVersion from which the client resumes. */
+  /**
+   * True if the watch sends server-sent events (HTML, section 9.2). The id of an event is the resourceVersion from
+   * which the client resumes.
+   */
   readonly serverSentEvents?: boolean;
   /**
    * True if `from` is the last id that the client received. If `from` is a URL parameter instead, the client sends the
@@ -29,7 +32,10 @@ export interface WatchRequest<F> {
   /** Milliseconds after which the server ends the watch. */
   readonly duration: number;
   readonly filters: readonly ObjectFilter<F>[];
-  /** Schedules the steps of the watch in the turns of its user. Set if its filters search the bytes of objects. */
+  /**
+   * Schedules the steps of the watch in the turns of its user. Set if the filters of the watch search the bytes of
+   * objects.
+   */
   readonly inLane?: ((step: Step) => void) | undefined;
   readonly view: View<F>;
   /** View of the first frame: only the first Table has column definitions. */
@@ -82,7 +88,7 @@ export class Watch<F> {
   /** Existing objects for the initial events; empty once all are sent. */
   #initialObjects: readonly StoredObject<F>[];
   #initialSent = 0;
-  /** The resourceVersion of the initial objects, until their end is marked. */
+  /** The resourceVersion of the initial objects; undefined once the end of these objects is marked. */
   #initialEnd: number | undefined;
   #isFirst = true;
   /** Changes up to this resourceVersion are not sent: the watch may start ahead of this replica's cache. */

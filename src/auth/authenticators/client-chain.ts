@@ -14,7 +14,7 @@ interface Element {
   readonly content: Buffer;
 }
 
-/** Parses consecutive elements. Throws for indefinite lengths and for elements that exceed the bytes. */
+/** Parses consecutive elements. Throws for indefinite lengths, and for elements that extend beyond the bytes. */
 export function elementsIn(bytes: Buffer): Element[] {
   const elements: Element[] = [];
   for (let at = 0; at < bytes.length;) {

@@ -12,7 +12,7 @@ import type { Clock } from '../../runtime/time.ts';
 
 export interface RequestHeaderConfig {
   readonly authorities: readonly X509Certificate[];
-  /** Accepted common names. If empty, all are accepted. */
+  /** Accepted common names. An empty list accepts every common name. */
   readonly allowedNames: readonly string[];
   /** Header names in lower case, as in Node. */
   readonly usernameHeaders: readonly string[];

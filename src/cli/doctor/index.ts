@@ -1,6 +1,6 @@
 /**
- * `platform-apiserver doctor`: reports in order why the API of a release is unavailable. Reads objects and connects to
- * the pods as the caller, and changes nothing.
+ * `platform-apiserver doctor`: runs checks that show why the API of a release is unavailable. Reads objects and
+ * connects to the pods as the caller, and changes nothing.
  */
 import { existsSync } from 'node:fs';
 import { homedir } from 'node:os';

@@ -16,7 +16,7 @@ export interface SplitList {
   /** API version of the list and its items. */
   readonly apiVersion: string;
   readonly metadata: ListMeta;
-  /** Views of the body. */
+  /** The items, as views of the body's bytes. */
   readonly items: readonly Buffer[];
 }
 

@@ -33,7 +33,7 @@ interface Indexed<F> {
   readonly uid: string;
   /** The etcd revision: a whole number below 2^53. */
   readonly resourceVersion: number;
-  /** Milliseconds since the epoch, 0 if unknown. */
+  /** Creation time in milliseconds since the epoch; 0 if unknown. */
   readonly createdAt: number;
   readonly labels: Readonly<Record<string, string>>;
   readonly ownerReferences: readonly OwnerReference[];

@@ -40,7 +40,10 @@ export interface KindFilter<F> {
   matches(object: StoredObject<F>, text: string): boolean;
 }
 
-/** Parameter of /kapis that names an object with a label selector, in the namespace of each selected object. */
+/**
+ * Parameter of /kapis that names an object with a label selector, such as a Service. Selected objects and the named
+ * object are in the same namespace.
+ */
 export interface SelectedBy {
   readonly description: string;
   /** Plural name of the selecting resource. */
@@ -70,7 +73,7 @@ export interface ResourceDefinition<F> {
   readonly columns: readonly Column[];
   /** Returns the cells of a table in the order of the columns. `now`: milliseconds since the epoch. */
   cells(object: StoredObject<F>, now: number): readonly string[];
-  /** Field labels that /apis supports: those of Kubernetes for the kind. */
+  /** Field labels that /apis supports: the field labels of the kind in Kubernetes. */
   readonly fieldLabels: readonly string[];
   fieldLabel(object: StoredObject<F>, label: string): string;
   /** Values of the `status` parameter of /kapis. A kind without such values does not have the parameter. */

@@ -95,8 +95,8 @@ export function identityOf(user: UpstreamIdentity): readonly string[] {
 export function createUpstream({ address, credential }: UpstreamOptions): Upstream {
   const { url, hostname, prefix } = address;
   const { host, port, protocol } = url;
-  // The number is unlimited: otherwise requests would wait for clients that read slowly. The filters limit the number
-  // of requests.
+  // The number of connections is unlimited: otherwise requests would wait for clients that read slowly. The filters
+  // limit the number of requests.
   const connections = new Connections(address, Infinity);
 
   const describe = ({ method, target }: ForwardedRequest): SentRequest => ({

@@ -54,7 +54,7 @@ export interface SentRequest {
   readonly handler: ResponseHandler;
 }
 
-/** Owner of connections. */
+/** Owner of connections, which call these methods. */
 export interface ConnectionOwner {
   /** Called when a connection can be reused. */
   onFree(connection: UpstreamConnection): void;

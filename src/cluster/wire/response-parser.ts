@@ -189,7 +189,7 @@ export class ResponseParser {
     return end + 4;
   }
 
-  /** Reads a line of at most `maxLength` bytes without CRLF. */
+  /** Reads a line of at most `maxLength` bytes, not counting CRLF. */
   #line(bytes: Buffer, at: number, maxLength: number, handle: (line: string) => void): number | undefined {
     const end = bytes.indexOf(crlf, at, 'latin1');
     if ((end < 0 ? bytes.length : end) - at > maxLength)

@@ -7,7 +7,7 @@ import type { JSONSchema } from './json-schema.ts';
 /** Description of a method of a path. */
 export interface OperationDescription {
   readonly method: string;
-  /** Template with its parameters in braces. */
+  /** Path template with parameters in braces. */
   readonly path: string;
   readonly operationId: string;
   readonly tag: string;

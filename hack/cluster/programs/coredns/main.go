@@ -1,4 +1,4 @@
-// CoreDNS with only the plugins that cluster DNS needs. Optional plugins, and their cloud SDKs, are not built.
+// CoreDNS with the plugins that cluster DNS needs, so that its optional ones (and their cloud SDKs) are not built.
 package main
 
 import (

@@ -1,4 +1,4 @@
-/** Network paths to the pods: NetworkPolicies, DNS, and the connection from kube-apiserver. */
+/** Checks the network paths to the pods: NetworkPolicies, DNS, and the connection from kube-apiserver. */
 import { failed, notChecked, ok, Stop, type Check, type Finding } from '../check.ts';
 import { aggregatedPort } from '../context.ts';
 import { matches, type NetworkPolicy } from '../objects.ts';
