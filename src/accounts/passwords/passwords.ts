@@ -101,7 +101,7 @@ export class Passwords {
    * Performs exactly one verification. If there is no hash (no such user), verifies a decoy with the slowest
    * parameters. Failures take at least as long as the slowest hash in use. For users who are not `active`, the
    * verification always fails, after the same time. `source` is the caller's address, by which callers share the
-   * threads (Slots). Throws 429.
+   * threads (Slots). Throws 429 if too many verifications wait for a thread.
    */
   async verify(
     hash: string | undefined,
@@ -146,7 +146,7 @@ export class Passwords {
     if (decoy === undefined) {
       decoy = this.#functions.hash(randomBytes(16).toString('base64'), parameters);
       this.#decoys.set(parameters, decoy);
-      // The next use creates the decoy again.
+      // If the decoy cannot be created, its next use tries again.
       decoy.catch(() => this.#decoys.delete(parameters));
     }
     await this.#measured(parameters, await decoy, password);
