@@ -30,7 +30,7 @@ describe('a health probe', () => {
     ['/readyz?exclude=bad', [good, bad], 200, 'ok'],
     ['/readyz?exclude=bad&exclude=other', [bad], 200, 'ok'],
     ['/readyz?exclude=good', [good, bad], 503, 'readyz check failed\n'],
-  ])('an anonymous health probe of %s gets a response', async (path, checks, status, text) => {
+  ])('the response to an anonymous health probe of %s contains only the overall result', async (path, checks, status, text) => {
     const response = await probe(checks, path);
     expect([response.status, response.text]).toEqual([status, text]);
     expect(response.headers['retry-after']).toBe(status === 503 ? '1' : undefined);

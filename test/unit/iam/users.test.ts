@@ -61,7 +61,7 @@ describe('a list of users', () => {
     expect(names(await lab.call(bob, 'GET', 'users?fieldSelector=spec.email%3Dbob@example.com'))).toEqual(['bob']);
   });
 
-  test('a list of users marks configured users, and follows changes of the configuration', async () => {
+  test('a list of users marks configured users, and shows changes of the configuration', async () => {
     expect(await lab.call(bob, 'GET', 'users?names=alice')).toMatchObject({ status: 200 });
     const [alice] = (await lab.call(bob, 'GET', 'users?names=alice')).json()['items'] as unknown[];
     expect(alice).toMatchObject({
@@ -98,7 +98,7 @@ describe('a list of users', () => {
 const sent = (): unknown => lab.client.requests.findLast(({ method }) => method === 'PATCH')?.query;
 
 // kube-apiserver authorizes a list with a field selector by name in the same way.
-test('a list of users that a fieldSelector limits to one name requires only the right to this user', async () => {
+test('a list of users that a fieldSelector limits to one name requires only the right to list this user', async () => {
   may('list users carol');
   expect(names(await lab.call(bob, 'GET', 'users?fieldSelector=metadata.name%3Dcarol'))).toEqual(['carol']);
   for (const query of ['', '?fieldSelector=metadata.name%3Dalice', '?fieldSelector=metadata.name!%3Dcarol'])
@@ -212,7 +212,7 @@ describe("the caller's own user", () => {
       'application/json',
     ],
     ['null', 'PUT', null, 'application/json'],
-  ])("the caller's own user cannot be changed with %s", async (_, method, body, type) => {
+  ])("the caller's own user cannot be changed by a request with %s", async (_, method, body, type) => {
     expect(await lab.call(bob, method, 'users/bob', body, type)).toMatchObject({ status: 403 });
     expect(writes()).toEqual([]);
   });

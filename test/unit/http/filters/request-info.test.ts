@@ -8,11 +8,11 @@ const parse = (method: string, url: string): RequestInfo => {
   return requestInfo(method, path, new URLSearchParams(query));
 };
 
-/** Verb and the parts that are not empty, abbreviated. */
+/** Returns the verb of a request and the parts of its path that are not empty. */
 const short = ({ verb, prefix, group, version, namespace, resource, subresource, name }: RequestInfo): string =>
   [verb, prefix, `${group}/${version}`, namespace, resource, name, subresource].join(' ').trimEnd();
 
-/** Cases after TestGetAPIRequestInfo of k8s.io/apiserver. */
+/** The cases follow TestGetAPIRequestInfo of k8s.io/apiserver. */
 describe('a resource request', () => {
   test.each([
     ['GET', '/api/v1/namespaces', 'list api /v1  namespaces'],

@@ -181,7 +181,7 @@ const cutOff = (streams: readonly ClientHttp2Stream[]): number[] =>
 const serve = (served: HttpHandler): Promise<Listener> =>
   listenTLS(served, address, { key: material['tls.key'], cert: material['tls.crt'] }, false);
 
-/** Waits until this many streams were closed, and for data that the server may have sent after that. */
+/** Waits until this many streams are closed, and until data that the server sent afterwards has arrived. */
 async function settled(streams: readonly ClientHttp2Stream[], closed: number): Promise<void> {
   while (streams.filter((stream) => stream.closed).length < closed) await new Promise(setImmediate);
   for (const client of new Set(streams.flatMap(({ session }) => session ?? [])))
@@ -240,7 +240,7 @@ describe('over HTTP/2', () => {
   test.each([
     ['address', () => '192.0.2.2'],
     ['IPv6 /48', (number: number) => `2001:db8:1:${number}::1`],
-  ])('the server aborts unread responses over HTTP/2 of the %s that has the most of them', async (_, attacker) => {
+  ])('the server aborts unread responses over HTTP/2 of the %s with the most unread responses', async (_, attacker) => {
     const { app: proxied } = face({ settings: { trustedProxies: ['127.0.0.1'] } });
     const listener = await serve(proxied);
     const clients = await Promise.all(Array.from({ length: 6 }, () => unread(listener.port)));

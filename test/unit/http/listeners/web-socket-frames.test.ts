@@ -95,7 +95,7 @@ describe('an invalid WebSocket frame', () => {
     ['a fragmented ping', clientFrame(0x09, x), 1002],
     ['a long ping', clientFrame(0x89, Buffer.alloc(126)), 1002],
     ['a continuation without a message', clientFrame(0x80, x), 1002],
-    ['a message inside another', Buffer.concat([clientFrame(0x01, x), clientFrame(0x81, x)]), 1002],
+    ['a new message inside a fragmented message', Buffer.concat([clientFrame(0x01, x), clientFrame(0x81, x)]), 1002],
     ['a close with a truncated code', clientFrame(0x88, x), 1002],
     ['a close with a reserved code', clientFrame(0x88, Buffer.from([3, 237])), 1002],
     ['an oversized message', clientFrame(0x81, Buffer.alloc(65_537)), 1009],

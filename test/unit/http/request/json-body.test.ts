@@ -7,7 +7,7 @@ import { doing, face } from '../../../labs/http.ts';
 const path = '/kapis/version';
 const body = jsonBody(object({ name: text }));
 
-// An error without a status would be 500, and a line of level error in the log.
+// An error without a status would cause 500 and a log line with the level error.
 test('a JSON body that the client aborts gets 400', async () => {
   const started = Promise.withResolvers<void>();
   const result = Promise.withResolvers<unknown>();

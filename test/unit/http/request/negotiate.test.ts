@@ -3,7 +3,7 @@ import { StatusError } from '../../../../src/runtime/errors.ts';
 import { acceptsGzip, isKnown, negotiate, parseAccept, prefersYAML } from '../../../../src/http/request/negotiate.ts';
 
 describe('the Accept header', () => {
-  test('the Accept header is parsed with q and parameters, and the preferred type comes first', () => {
+  test('the media types of the Accept header are parsed with their parameters and sorted by preference', () => {
     const clauses = parseAccept(
       'text/html;q=0.5, application/json;as=Table;g="meta.k8s.io";v=v1 , */*;q=0.1,a/b;q=0,c/*',
     );
@@ -41,7 +41,7 @@ describe('the Accept header', () => {
     },
   );
 
-  test('the next clause of the Accept header is used when the first cannot be served', () => {
+  test('the next clause of the Accept header is used if the server does not support the first clause', () => {
     const chosen = negotiate(
       'application/json;as=Unknown,application/json;as=Table',
       ['application/json'],
@@ -64,7 +64,7 @@ test.each([
   expect(acceptsGzip(header)).toBe(outcome === 'accepts');
 });
 
-test('the Accept-Encoding header is ignored after its first 100 codings and 20 parameters of a coding', () => {
+test('only the first 100 codings of the Accept-Encoding header and the first 20 parameters of a coding are read', () => {
   expect(acceptsGzip(`${'br,'.repeat(99)}gzip`)).toBe(true);
   expect(acceptsGzip(`${'br,'.repeat(100)}gzip`)).toBe(false);
   expect(acceptsGzip(`gzip${';a=b'.repeat(19)};q=0`)).toBe(false);
