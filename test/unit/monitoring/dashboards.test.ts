@@ -9,7 +9,7 @@ test('each dashboard has its own uid and title', () => {
 });
 
 test.each(queries.map(({ title, expr }) => [title, expr]))(
-  'the query %s uses only metrics, labels and values that the server has',
+  'the query %s uses only metrics, labels and label values that the server exports',
   (_, expr) => {
     expect(queryProblems(expr)).toEqual([]);
   },

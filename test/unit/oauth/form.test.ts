@@ -127,7 +127,7 @@ test.each([
   );
 });
 
-/** The outcome of a request whose body the test controls; `answered` is the status that its client sees. */
+/** A request whose body the test controls. `clientStatus` is the status that the client receives. */
 interface Open {
   readonly send: (text: string) => void;
   readonly end: () => void;

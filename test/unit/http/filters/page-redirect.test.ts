@@ -34,7 +34,7 @@ const overHTTP = (headers: Readonly<Record<string, string>> = {}): AppRequest =>
   headers: { accept: html, ...headers },
 });
 
-describe('a page over plain HTTP', () => {
+describe('the redirect from HTTP to HTTPS', () => {
   const base = 'https://platform.example:9443/base';
   const options = {
     home: '/oauth/account',

@@ -38,7 +38,7 @@ async function waiting(fields: Fields = {}): Promise<Device> {
   return { made, device, poll, browser: new Browser((path, options) => sendRequest(made.app, path, options)) };
 }
 
-/** Logs in at the page and types in the code; returns the next page. */
+/** Logs in on the device page and enters the user code. Returns the next page. */
 async function typeIn({ browser, device }: Device, typed: string = device['user_code'] ?? ''): Promise<AppResponse> {
   const page = await browser.submit(await browser.open('/oauth/device'), {
     username: 'alice',
@@ -153,7 +153,7 @@ describe('a device', () => {
   });
 
   // evidence: device-slow-down
-  test('a device that polls too often must slow down further each time', async () => {
+  test('a device that polls too often gets slow_down, and must wait longer each time', async () => {
     const { made, poll } = await waiting();
     await poll();
     expect(errorOf(await poll())).toBe('400 slow_down');
@@ -163,7 +163,7 @@ describe('a device', () => {
     expect(errorOf(await poll())).toBe('400 authorization_pending');
   });
 
-  // Each early poll adds 5 s to the interval; one second of it is allowed for the network.
+  // Each early poll adds 5 s to the interval. Because of network delays, a poll up to 1 s early is accepted.
   test.each<[string, readonly (readonly [wait: number, error: string])[]]>([
     [
       '4 s',

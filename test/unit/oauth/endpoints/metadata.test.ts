@@ -49,7 +49,7 @@ describe('the server metadata', () => {
   });
 
   // evidence: metadata-issuer-config
-  test('the server metadata follows the issuer when the configuration changes', async () => {
+  test('the server metadata contains the new issuer after the configuration changes', async () => {
     const { app, configure } = await createLab();
     configure({ issuer: 'https://other.example/base' });
     expect((await sendRequest(app, documents[0] ?? '')).json()).toMatchObject({
@@ -122,7 +122,7 @@ describe('the key set', () => {
   });
 
   // evidence: jwks-verification
-  test.each(['access_token', 'id_token'])('the key set verifies the %s', async (name) => {
+  test.each(['access_token', 'id_token'])('the signature of the %s can be verified with the key set', async (name) => {
     const { app, token } = await createLab();
     const text = String((await token({ ...login, scope: 'openid' })).json()[name]);
     const { header } = readJWT(text);

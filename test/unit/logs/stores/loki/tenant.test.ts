@@ -9,7 +9,7 @@ test.each([
   ['entries', '100', 100],
   ['series', '50', 50],
   ['length', undefined, 15 * 86_400],
-] as const)('concurrent queries to Loki that exceed a limit for %s are both repeated', async (limit, max, learned) => {
+] as const)('two concurrent queries that exceed the Loki limit "%s" are both repeated within the limit', async (limit, max, learned) => {
   const tenant = new Tenant('loki', settings, { read: () => '' });
   const { promise: bothSent, resolve } = Promise.withResolvers<void>();
   let sent = 0;
