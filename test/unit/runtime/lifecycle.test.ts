@@ -31,7 +31,7 @@ function add(name: string, more: Component = {}): void {
 
 const failing = (message: string) => (): Promise<void> => Promise.reject(new Error(message));
 
-test('components start one at a time in the order of their addition, all drain, and they stop in reverse order', async () => {
+test('components start one at a time in the order of their addition, and drain and stop in reverse order', async () => {
   for (const name of ['a', 'b', 'c']) add(name);
   await lifecycle.start(never);
   expect(calls.splice(0)).toEqual(['start a', 'start b', 'start c']);
@@ -39,7 +39,7 @@ test('components start one at a time in the order of their addition, all drain, 
   expect(calls).toEqual(['drain c', 'drain b', 'drain a', 'stop c', 'stop b', 'stop a']);
 });
 
-test('components receive the signal of the start and the deadlines of the stop', async () => {
+test('a component receives the abort signal of the start and the deadlines of the stop', async () => {
   const times = { announce: 1, grace: 2 };
   const given: unknown[] = [];
   lifecycle.add('a', { start: (signal) => void given.push(signal), stop: (stopTimes) => void given.push(stopTimes) });
@@ -104,7 +104,7 @@ test.each(['drain', 'stop'] as const)(
   },
 );
 
-test('the health checks of the lifecycle are those of all components that report their health, in order', () => {
+test('the lifecycle has a health check for each component that reports its health, in the order of addition', () => {
   let problem = 'not read yet';
   lifecycle.add('silent', {});
   lifecycle.add('users', { problem: () => problem });

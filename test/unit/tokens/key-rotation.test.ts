@@ -73,7 +73,7 @@ async function lab(changes: Partial<typeof usual> = {}) {
       await pass(5_000);
     }
   };
-  /** Sets the command; undefined removes the command. */
+  /** Sets the annotation `platform.io/rotate-keys`, or removes it if `text` is undefined. */
   const command = (text: string | undefined): void => {
     const secret = cluster.get(path, name) ?? { metadata: { name } };
     cluster.put(path, {
@@ -153,7 +153,7 @@ describe('a key rotation', () => {
     expect(clock.now() - started).toBeGreaterThanOrEqual(settings.keyRotation);
   });
 
-  test('each rotation command starts one key rotation', async () => {
+  test('each new value of the annotation rotate-keys starts one key rotation', async () => {
     const { replica, pass, until, command } = await lab();
     const one = await replica();
     command('first');
@@ -166,7 +166,7 @@ describe('a key rotation', () => {
     await until(() => published(one).length === 4);
   });
 
-  test('a key rotation is done once, even if several replicas consider themselves responsible', async () => {
+  test('a key rotation takes place once, even if several replicas consider themselves responsible', async () => {
     const { replica, pass, until, command } = await lab();
     const all = [await replica(), await replica(), await replica()];
     command('now');
@@ -178,7 +178,7 @@ describe('a key rotation', () => {
     for (const one of all) expect(published(one)).toHaveLength(4);
   });
 
-  test('a key rotation is not done by a replica that is not responsible for it', async () => {
+  test('a replica that is not responsible for key rotation does not start one', async () => {
     const { replica, pass, command } = await lab();
     const one = await replica(() => false);
     command('now');
@@ -206,7 +206,7 @@ describe('a key rotation', () => {
     expect(logged()).toHaveLength(2);
   });
 
-  test('a key rotation by age starts when the interval is over, and is repeated one interval after the new keys are used', async () => {
+  test('a key rotation by age starts when the interval is over, and again one interval after the new keys came into use', async () => {
     const { settings, replica, clock, pass, until } = await lab({
       keyRotation: 40 * minute,
       accessTokenMaxAge: 15 * minute,
@@ -220,7 +220,7 @@ describe('a key rotation', () => {
     const since = clock.now();
     expect(since - created).toBe(settings.keyRotation + 10 * minute);
     const second = signing(one);
-    // The retired keys are deleted meanwhile.
+    // Meanwhile the server deletes the retired keys.
     await pass(settings.keyRotation - minute);
     expect(published(one).toSorted()).toEqual(second.toSorted());
     await until(() => published(one).length === 4);
@@ -245,7 +245,7 @@ describe('a key rotation', () => {
     expect(published(one)).toHaveLength(2);
   });
 
-  test('a key rotation does not start when the command is removed or set to its earlier value', async () => {
+  test('a key rotation does not start when the annotation rotate-keys is removed or set to its previous value', async () => {
     const { replica, pass, until, command } = await lab({ keyRotation: 45 * minute, accessTokenMaxAge: 10 * minute });
     const one = await replica();
     command('first');
@@ -254,7 +254,7 @@ describe('a key rotation', () => {
     command(undefined);
     await pass(30 * minute);
     expect(published(one)).toHaveLength(2);
-    // A rotation by age remembers the command.
+    // A key rotation by age keeps the stored value of the annotation.
     await until(() => published(one).length === 4);
     await pass(30 * minute);
     command('first');
@@ -274,7 +274,7 @@ describe('a key rotation', () => {
     expect(max).toBe(16);
   });
 
-  test('a key rotation is not started by a replica that has stopped', async () => {
+  test('a stopped replica does not start a key rotation', async () => {
     const { replica, pass, command } = await lab();
     const one = await replica();
     one.rotation.stop();
@@ -283,7 +283,7 @@ describe('a key rotation', () => {
     expect(published(one)).toHaveLength(2);
   });
 
-  test('a key rotation is not continued by a replica that has stopped, even if it stops during a write', async () => {
+  test('a replica that stops during a write of a key rotation does not continue this key rotation', async () => {
     const { replica, pass, until, command } = await lab();
     const [one, two] = [await replica(), await replica()];
     one.rotation.stop();
@@ -298,7 +298,7 @@ describe('a key rotation', () => {
   });
 });
 
-test('a key rotation keeps cached verifications until a key is deleted', async () => {
+test('token verifications stay cached when a key rotation publishes new keys', async () => {
   const { replica, until, command } = await lab();
   const one = await replica();
   const { generation } = one.keys;

@@ -35,7 +35,7 @@ describe('refresh tokens', () => {
     },
   );
 
-  test('the next token of a refresh token depends on the key and the whole token, and belongs to the same session', () => {
+  test('the next refresh token is derived from the key and the whole current token, and belongs to the same session', () => {
     const token = tokens.first(newSessionID());
     expect(tokens.successor(token)).toBe(new RefreshTokens(Buffer.alloc(32, 7)).successor(token));
     expect(tokens.successor(token)).not.toBe(new RefreshTokens(Buffer.alloc(32, 8)).successor(token));
@@ -58,7 +58,7 @@ describe('refresh tokens', () => {
     ['a leading space', (token: string) => ` ${token}`],
     ['a trailing line end', (token: string) => `${token}\n`],
     ['padding', (token: string) => `${token}==`],
-    ['the session id in capitals', (token: string) => token.slice(0, 32).toUpperCase() + token.slice(32)],
+    ['the session ID in capital letters', (token: string) => token.slice(0, 32).toUpperCase() + token.slice(32)],
     ['a longer secret', (token: string) => token.replace('.', '.A')],
     ['an additional part', (token: string) => `${token}.A`],
   ])('refresh tokens with %s belong to no session', (_what, change) => {
@@ -67,7 +67,7 @@ describe('refresh tokens', () => {
     expect(tokens.sessionOf(change(token))).toBeUndefined();
   });
 
-  test('refresh tokens that are random text belong to no session', () => {
+  test('random text as a refresh token belongs to no session', () => {
     fc.assert(
       fc.property(fc.string(), (text) => {
         expect(tokens.sessionOf(text)).toBeUndefined();
@@ -78,7 +78,7 @@ describe('refresh tokens', () => {
   test('refresh tokens with a changed letter or an HMAC from another key are not recognized', () => {
     const token = tokens.first(newSessionID());
     for (let at = 0; at < token.length; at += 1) {
-      // The last letter of base64url holds unused bits; 'A' and 'Q' differ in those that are used.
+      // The last letter of base64url has unused bits. The letters 'A' and 'Q' differ in the other bits.
       const letter = token[at] === 'a' || token[at] === 'A' ? 'Q' : at < 32 ? 'a' : 'A';
       const forged = `${token.slice(0, at)}${letter}${token.slice(at + 1)}`;
       expect([forged, tokens.sessionOf(forged)]).toEqual([forged, undefined]);

@@ -62,12 +62,12 @@ describe('merge()', () => {
 const listed = [{ spec: 'a', reason: 'The gateway has no a.' }];
 
 describe('compare()', () => {
-  test('compare() accepts a listed difference in which a spec fails only through the gateway', () => {
+  test('compare() accepts a spec that fails only through the gateway if the difference is listed', () => {
     const comparison = compare(results({ a: 'passed', b: 'failed' }), results({ a: 'failed', b: 'failed' }), listed);
     expect(comparison).toMatchObject({ different: ['a'], unlisted: [], outdated: [] });
   });
 
-  test('compare() reports differences that are not listed, and specs that only one run has', () => {
+  test('compare() reports differences that are not listed, and specs that are missing from one run', () => {
     const direct = results({ a: 'passed', b: 'passed', c: 'failed', d: 'passed' });
     const gateway = results({ a: 'failed', b: 'failed', c: 'passed', e: 'passed' });
     expect(compare(direct, gateway, listed)).toMatchObject({ unlisted: ['b', 'c', 'd', 'e'], outdated: [] });

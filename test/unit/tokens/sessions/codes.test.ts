@@ -27,14 +27,14 @@ const device = { userCode: 'BCDF-GHJK', sourceIP: '192.0.2.1', life: minute, ref
 let made: Lab;
 let replica: Replica;
 beforeEach(async () => {
-  // Expired sessions are not swept.
+  // In this lab no replica deletes expired sessions.
   made = lab(lifetimes, silent, never);
   replica = await made.replica();
 });
 
 const reads = (): number => replica.client.requests.filter(({ method }) => method === 'GET').length;
 const phases = (): string[] => stored(made.cluster).map(({ status }) => status.phase);
-/** The code that a browser sends, or one without a redirect URI. */
+/** Creates an authorization code, by default with a redirect URI. */
 const newCode = (code: object = { redirectURI }): Promise<string> =>
   replica.sessions.codes.create({ ...login, code }, minute, true);
 const use = (code: string, clientID?: string): Promise<Redeemed | Unredeemed> =>
@@ -87,14 +87,14 @@ describe('an authorization code', () => {
   test.each([
     ['another server', () => new RefreshTokens(Buffer.alloc(32, 8)).first(newSessionID())],
     ['the wrong format', () => 'code'],
-  ])('an authorization code of %s is unknown, and the cluster is not read', async (_, code) => {
+  ])('an authorization code of %s is rejected as unknown without a read of the cluster', async (_, code) => {
     const before = reads();
     expect(await use(code())).toBe('unknown');
     expect(replica.sessions.codes.sessionOf(code())).toBeUndefined();
     expect(reads()).toBe(before);
   });
 
-  test('an authorization code of a deleted session is reported as expired', async () => {
+  test('an authorization code whose session does not exist is reported as expired', async () => {
     expect(await use(tokens.first(newSessionID()))).toBe('ended');
   });
 
@@ -104,7 +104,7 @@ describe('an authorization code', () => {
       (code: string) => tokens.first(tokens.sessionOf(code) ?? ''),
     ],
     ['the next token derived from the code', (code: string) => tokens.successor(code)],
-  ])('an authorization code cannot be redeemed with %s, and stays valid', async (_, other) => {
+  ])('a redemption with %s instead of the authorization code is rejected, and the code stays valid', async (_, other) => {
     const code = await newCode();
     expect(await use(other(code))).toBe('unknown');
     expect(await use(code)).toMatchObject({ session: {} });
@@ -124,13 +124,13 @@ describe('an authorization code', () => {
     expect(await use(other)).toBe('ended');
   });
 
-  test('an authorization code of another client is unknown, and stays valid', async () => {
+  test('an authorization code that another client redeems is rejected as unknown, and stays valid', async () => {
     const code = await newCode();
     expect(await use(code, 'another')).toBe('unknown');
     expect(await use(code)).toMatchObject({ session: {} });
   });
 
-  test('an authorization code is not consumed by lookups, and is consumed exactly once afterwards', async () => {
+  test('an authorization code can be redeemed once, even after several lookups of the code', async () => {
     const code = await newCode();
     const find = () => replica.sessions.codes.find(code, login.clientID, false);
     const [one, other] = (await Promise.all([find(), find()])) as [FoundCode, FoundCode];
@@ -227,18 +227,18 @@ describe('an authorization code whose session is changed concurrently', () => {
 });
 
 describe('a device code', () => {
-  test('a device code that is polled is reported as pending without a read of the cluster', async () => {
+  test('a poll for a pending device code does not read the cluster', async () => {
     const code = await newDevice();
     const before = reads();
     expect(await use(code)).toBe('waiting');
     expect(reads()).toBe(before);
   });
 
-  test('a device code that is polled by the wrong client is unknown', async () => {
+  test('a poll for a device code by the wrong client is rejected as unknown', async () => {
     expect(await use(await newDevice(), 'another')).toBe('unknown');
   });
 
-  test('a device code that is polled while the watch sends nothing causes a read of the cluster', async () => {
+  test('a poll for a device code reads the cluster once while the watch sends nothing', async () => {
     const code = await replica.sessions.devices.create({ clientID: login.clientID }, { ...device, life: 60 * minute });
     await settle();
     replica.client.holdWatches();
@@ -268,7 +268,7 @@ describe('a device code', () => {
     expect(await use(code)).toBe('ended');
   });
 
-  test('a device code starts a session only for the user who approves it', async () => {
+  test('a device code starts a session for the user who approves the device', async () => {
     const code = await newDevice();
     expect(await approve()).toBe(true);
     await settle();

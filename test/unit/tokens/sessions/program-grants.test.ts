@@ -1,4 +1,4 @@
-/** The grants for programs: client_credentials (RFC 6749 section 4.4) and token exchange (RFC 8693). */
+/** Tests the grants for programs: client_credentials (RFC 6749 section 4.4) and token exchange (RFC 8693). */
 import { describe, expect, test } from '@jest/globals';
 import type { Session } from '../../../../src/tokens/sessions/session.ts';
 import { platformToken } from '../../../../src/auth/authenticators/index.ts';
@@ -171,20 +171,20 @@ describe('token exchange', () => {
     [10 * minute, 600],
     [600 * minute, 7200],
   ])(
-    'token exchange of a token that expires in %d ms returns a token that is valid for %d s',
+    'token exchange for a ServiceAccount token that expires in %d ms returns a token that is valid for %d s',
     async (life, expiresIn) => {
       const made = await lab();
       const response = await made.token(exchangeOf(serviceToken(made.clock, life)));
       expect(response.json()['expires_in']).toBe(expiresIn);
       await made.clock.advance(expiresIn * 1_000 - 1);
       expect(await isGood(made, response)).toBe(true);
-      // The token expires exactly then. The allowed clock skew does not extend its lifetime.
+      // The allowed clock skew does not extend the lifetime of the token.
       await made.clock.advance(1);
       expect(await isGood(made, response)).toBe(false);
     },
   );
 
-  test('token exchange ignores the user directory, even if it has a user of the same name', async () => {
+  test('tokens of a token exchange stay valid after changes of users, and become invalid when the client loses the grant', async () => {
     const made = await lab();
     const response = await made.token(exchangeOf(serviceToken(made.clock)));
     made.configure({ clients: [ci], users: [{ username: 'bob' }] });

@@ -45,7 +45,7 @@ describe('the session store of a replica', () => {
     expect(await late.active(session.metadata.name)).toBeDefined();
   });
 
-  test('the session store of a replica returns the active sessions of a user, including a session that it has just created', async () => {
+  test('the session store of a replica returns the active sessions of a user, including a session that was just created', async () => {
     const { clock, replica } = lab();
     const [one, two] = [await replica(), await replica()];
     const first = await one.sessions.create(login);

@@ -28,7 +28,7 @@ describe('the session sweep', () => {
     expect(stored(cluster)).toEqual([]);
   });
 
-  test('the session sweep is done only by the replica that holds the Lease', async () => {
+  test('only the replica that holds the Lease runs the session sweep', async () => {
     let isOurs = false;
     const { cluster, clock, replica } = lab(lifetimes, silent, () => isOurs);
     const { sessions } = await replica();
