@@ -28,7 +28,7 @@ test.each([['credential'], ['--namespace=ns']])(
   },
 );
 
-test('a command that receives a signal while its modules are imported exits', async () => {
+test('a command exits when it receives a signal while its modules are imported', async () => {
   const main = join(import.meta.dirname, '../../src/main.ts');
   const tool = spawn(process.execPath, ['--import', `data:text/javascript,${early}`, main, 'hash-password'], {
     stdio: ['pipe', 'ignore', 'ignore'],

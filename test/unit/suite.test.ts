@@ -26,7 +26,7 @@ async function outcomeOf(
 function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);
-    // A zombie has ended, even if its parent has not waited for it.
+    // A zombie process has ended, even if its parent process has not yet collected its exit status.
     return !readFileSync(`/proc/${pid}/stat`, 'utf8').includes(') Z ');
   } catch {
     return false;

@@ -10,7 +10,7 @@ describe('every response', () => {
     ['of a handler', resourcePath, as('alice'), 200],
     ['to an anonymous request', resourcePath, {}, 401],
     ['to an invalid token', resourcePath, as('bad'), 401],
-    ['on an open path', '/livez', {}, 200],
+    ['on a public path', '/livez', {}, 200],
     ['on an unknown path', '/nowhere', as('alice'), 404],
     ['to an unsupported method', resourcePath, { ...as('alice'), method: 'POST' }, 405],
     ['to an invalid path', '/%', {}, 400],
@@ -33,7 +33,7 @@ describe('every response', () => {
 
 const parameters = (count: number): string => Array.from({ length: count }, () => 'a').join('&');
 
-describe('a query string', () => {
+describe('the limit of query parameters', () => {
   test.each([resourcePath, '/livez', '/oauth/open', '/nowhere'])(
     'a request for %s with more than 1,000 query parameters gets 400',
     async (path) => {
@@ -52,7 +52,7 @@ describe('a query string', () => {
 describe('a request to impersonate another user', () => {
   // evidence: impersonation-headers
   test.each(['Impersonate-User', 'impersonate-group', 'Impersonate-UID'])(
-    'a request to impersonate another user with the header %s is rejected',
+    'a request with the header %s that is not proxied to kube-apiserver gets 403',
     async (name) => {
       const { app, handled } = face();
       const { headers } = as('alice');

@@ -18,9 +18,9 @@ const paths = ['/kapis/resources.platform.io/v1alpha3/nodes', '/apis/resources.p
 
 let openStreams: OpenStreams;
 let authenticate: () => UserInfo | undefined;
-/** Rights of a group of users to read: `*` for everything, otherwise the resources of one API group. */
+/** The API group that each group of users is allowed to read; `*` means all API groups. */
 let rights: Record<string, string>;
-/** The authorizer responds once this resolves. */
+/** The authorizer waits for this promise before it responds. */
 let responses: Promise<void>;
 beforeEach(() => {
   openStreams = new OpenStreams();

@@ -18,7 +18,7 @@ const reasons = async (by: string, name: string, query = ''): Promise<unknown[]>
     ({ reason }) => reason,
   );
 
-test('users see their own login records, starting with the newest, up to the limit', async () => {
+test('users can read their own login records, newest first and up to the limit', async () => {
   await lab.loginResponse('bob', 'wrong');
   await lab.clock.advance(10);
   const token = await lab.login('bob');

@@ -49,7 +49,7 @@ test('users can revoke all of their own sessions', async () => {
 });
 
 // evidence: session-end-all
-test('revoking all sessions of a user includes sessions on other replicas, pending codes and device authorizations', async () => {
+test('revoking all sessions of a user also revokes sessions on other replicas, pending codes and device authorizations', async () => {
   const { uid = '' } = lab.directory.account('bob') ?? {};
   const spec = { userName: 'bob', userUID: uid, clientID: 'platform', code: {} };
   await lab.sessions.codes.create(spec, 60_000, true);
@@ -66,7 +66,7 @@ test('revoking all sessions of a user includes sessions on other replicas, pendi
   }
 });
 
-test('revoking sessions of another user requires the right, and only the sessions of that user are revoked', async () => {
+test('revoking the sessions of another user requires the right to delete sessions, and revokes no sessions of other users', async () => {
   const alice = await lab.login('alice');
   const [bobs] = await list(token);
   for (const [method, path] of [

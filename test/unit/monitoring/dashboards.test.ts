@@ -1,4 +1,4 @@
-/** Dashboards of the chart. test/monitoring evaluates their queries with Prometheus. */
+/** Tests the dashboards of the chart. test/monitoring evaluates their queries with Prometheus. */
 import { describe, expect, test } from '@jest/globals';
 import { queryProblems } from '../../labs/monitoring/metrics.ts';
 import { dashboards, panelsOf, queries } from '../../labs/monitoring/sources.ts';

@@ -1,4 +1,4 @@
-/** Recording rules and alerts of the chart. test/monitoring evaluates them with Prometheus. */
+/** Tests the recording rules and alerts of the chart. test/monitoring evaluates these rules with Prometheus. */
 import { expect, test } from '@jest/globals';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';

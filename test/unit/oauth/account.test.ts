@@ -1,4 +1,4 @@
-/** The account page, where users see who they are, change their password and revoke their sessions. */
+/** Tests the account page, which shows the user, changes the password and revokes sessions. */
 import { describe, expect, test } from '@jest/globals';
 import { unreachable } from '../../../src/cluster/client/kube-error.ts';
 import { sendRequest, type AppResponse } from '../../fakes/request.ts';

@@ -29,7 +29,7 @@ const repeat = (status: number, times: number): number[] => Array.from({ length:
 describe('guesses at client secrets from one address', () => {
   // evidence: client-secret-same-limit
   test.each(['console', 'hashed', 'nobody', 'platform-cli'])(
-    'guesses at client secrets from one address for the client %s are limited like those for all other clients',
+    'guesses at client secrets from one address for the client %s have the same limit as for all other clients',
     async (name) => {
       const lab = await createLab({ clients: [console, hashed] });
       expect(await guess(lab, name, 7)).toEqual([...repeat(401, 5), 429, 429]);
@@ -58,7 +58,7 @@ describe('guesses at client secrets from one address', () => {
   });
 
   // evidence: client-secret-two-guesses
-  test('a guess at a client secret counts twice if its encoding has two meanings', async () => {
+  test('a guess at a client secret counts twice if the encoded secret can be decoded in two ways', async () => {
     const lab = await createLab({ clients: [console] });
     const statuses: number[] = [];
     for (let time = 0; time < 4; time += 1) {
@@ -72,7 +72,7 @@ describe('guesses at client secrets from one address', () => {
   });
 
   // evidence: client-secret-concurrent-limit
-  test('concurrent guesses at client secrets from one address are limited like sequential ones', async () => {
+  test('concurrent guesses at client secrets from one address are limited like sequential guesses', async () => {
     const lab = await createLab({ clients: [console, hashed] });
     lab.hashes.verified.length = 0;
     const responses = await Promise.all(Array.from({ length: 12 }, () => tryAs(lab, 'console')));

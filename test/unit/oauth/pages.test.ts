@@ -1,4 +1,4 @@
-/** Common properties of all pages: the targets of their forms, the focused field, and how errors and redirects are sent. */
+/** Tests common properties of all pages: form targets, the field with the focus, errors and redirects. */
 import { describe, expect, test } from '@jest/globals';
 import { createHash } from 'node:crypto';
 import { unreachable } from '../../../src/cluster/client/kube-error.ts';
@@ -24,7 +24,7 @@ const request = {
 const authorize = (fields: Readonly<Record<string, string>> = {}): string =>
   `/oauth/authorize?${new URLSearchParams({ ...request, ...fields }).toString()}`;
 
-/** A browser, and the paths that it has requested. */
+/** Returns a browser and the paths that it has requested. */
 function browserOf({ app: listener }: Lab): { browser: Browser<AppResponse>; paths: string[] } {
   const paths: string[] = [];
   const browser = new Browser((path, options) => {

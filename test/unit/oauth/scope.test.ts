@@ -58,7 +58,7 @@ describe('the scope of a refresh', () => {
     expect(() => narrowScope(requested, before)).toThrow(expect.objectContaining({ error: 'invalid_scope' }));
   });
 
-  test('a refresh is never granted more scope than the login', () => {
+  test('a refresh is never granted a wider scope than the login', () => {
     const scope = fc.subarray([...clientScopes], { minLength: 1 }).map((words) => words.join(' '));
     fc.assert(
       fc.property(scope, scope, (requested, before) => {
@@ -69,7 +69,7 @@ describe('the scope of a refresh', () => {
   });
 });
 
-test('a client_credentials login is granted no scope of users, and only the scopes of its client', () => {
+test('a client_credentials login is granted only the scopes of its client, and no scopes for users', () => {
   expect(programScope('openid groups offline_access profile', ['openid', 'groups'])).toBe('groups');
   expect(() => programScope('openid', clientScopes)).toThrow(expect.objectContaining({ error: 'invalid_scope' }));
   expect(programScope(undefined, clientScopes)).toBeUndefined();

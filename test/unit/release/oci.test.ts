@@ -75,6 +75,6 @@ test.each([
 
 const ids = async (compress: boolean): Promise<string[]> => (await open(compress)).platforms.map(({ id }) => id);
 
-test('compression does not change the id of an image', async () => {
+test('the compression of layers does not change the ID of an image', async () => {
   expect(await ids(true)).toEqual(await ids(false));
 });

@@ -61,7 +61,7 @@ describe('a list of the aggregated API', () => {
     expect(text).toBe(`${JSON.stringify(body, null, 2)}\n`);
   });
 
-  test('a list of the aggregated API is returned in chunks of one snapshot with limit and continue', async () => {
+  test('a list of the aggregated API with limit and continue is returned in chunks of one snapshot', async () => {
     const first = (await get(routes, `${path}?limit=2`)).body;
     expect(first.metadata).toMatchObject({ resourceVersion: '10', remainingItemCount: 3 });
     resource.store.apply('DELETED', node('c', { resourceVersion: 11 }));
@@ -76,7 +76,7 @@ describe('a list of the aggregated API', () => {
     expect(await names('')).toBe('a@1 aa@13 b@2 d@12 e@5');
   });
 
-  test('a list of the aggregated API omits remainingItemCount with a selector', async () => {
+  test('a list of the aggregated API with a selector omits remainingItemCount', async () => {
     const { metadata } = (await get(routes, `${path}?limit=1&labelSelector=odd%3D1`)).body;
     expect(Object.keys(metadata)).toEqual(['resourceVersion', 'continue']);
     const last = (await get(routes, `${path}?limit=1&labelSelector=odd%3D1&continue=${metadata['continue']}`)).body;
@@ -241,7 +241,7 @@ describe('a list of the aggregated API', () => {
     expect(await refused(routes, path)).toMatchObject({ code: 503, headers: { 'Retry-After': '1' } });
   });
 
-  test('a list of the aggregated API also requires the right to the core resource', async () => {
+  test('a list of the aggregated API gets 403 without the right to list the core resource', async () => {
     authorizer.allowed = false;
     expect(await refused(routes, path)).toMatchObject({ code: 403 });
     expect(authorizer.reviews).toEqual([{ verb: 'list', group: '', resource: 'nodes', namespace: '', name: '' }]);
@@ -253,7 +253,7 @@ function token(value: object): string {
 }
 
 describe('a single object of the aggregated API', () => {
-  test('a single object of the aggregated API is returned after the cluster has confirmed that it is current', async () => {
+  test('a single object of the aggregated API is returned after the cluster has confirmed that the object is current', async () => {
     const { body, text } = await get(routes, `${path}/b`);
     expect(body).toMatchObject({ apiVersion: 'resources.platform.io/v1alpha3', metadata: { name: 'b' } });
     expect(text.endsWith('}\n')).toBe(true);

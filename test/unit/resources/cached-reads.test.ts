@@ -134,7 +134,7 @@ describe('a list of cached objects', () => {
     expect(await refused(routes, path, { headers: { accept: 'text/html' } })).toMatchObject({ code: 406 });
   });
 
-  test('a list of cached objects requires the right to the underlying resource before parameters are validated', async () => {
+  test('a list of cached objects without the right to the underlying resource gets 403, even if the parameters are invalid', async () => {
     authorizer.allowed = false;
     const error = await refused(routes, `${path}?nonsense=1`);
     expect(error.toStatus()).toMatchObject({
@@ -162,7 +162,7 @@ describe('a single cached object', () => {
     });
   });
 
-  test('a single cached object accepts no list parameters', async () => {
+  test('a request for a single cached object with a list parameter gets 400', async () => {
     expect(await refused(routes, `${path}/a?limit=1`)).toMatchObject({ code: 400 });
   });
 });

@@ -24,7 +24,7 @@ const selectors: readonly Selector[] = [
 ];
 const forms = ['application/json', 'application/json;as=Table;v=v1;g=meta.k8s.io'];
 
-/** Filters that search for a value in the object. */
+/** The selectors that search for a value in the object. */
 const lookUps: readonly Selector[] = [
   { query: 'fieldSelector=metadata.labels.env%3Dprod', sees: (_, { env }) => env === 'prod' },
   { query: 'fieldSelector=metadata.labels.env%21%3Dprod,metadata.labels.x%3D', sees: (_, { env }) => env !== 'prod' },
@@ -117,7 +117,7 @@ class Client {
     ];
   }
 
-  /** Reconnects with the last resourceVersion; a client that has not received all initial objects starts over. */
+  /** Reconnects at the last resourceVersion. Returns false without reconnecting if initial objects are missing. */
   resume(initial: number): boolean {
     const { sentEvents } = this;
     if (this.from === undefined && sentEvents.length < initial) return false;

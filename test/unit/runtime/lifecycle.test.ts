@@ -49,7 +49,7 @@ test('a component receives the abort signal of the start and the deadlines of th
 });
 
 describe('a start that fails', () => {
-  test('a start that fails stops the failed component and those before it, and throws its error', async () => {
+  test('a start that fails stops the failed component and the components before it, and throws the error of the failed component', async () => {
     add('a');
     add('b');
     add('c', { start: failing('no cluster') });
@@ -75,7 +75,7 @@ describe('a start that fails', () => {
   });
 });
 
-test('an aborted signal ends the start before the next component and stops the started ones', async () => {
+test('aborting the signal ends the start before the next component, and stops the started components', async () => {
   const ended = new AbortController();
   add('a', { start: () => ended.abort(new Error('SIGTERM')) });
   add('b');
@@ -128,7 +128,7 @@ test('a topic calls its listeners in the order of their subscription', () => {
   expect(received).toEqual(['first event', 'second event']);
 });
 
-test('a topic does not call a listener that has unsubscribed, even from within a listener', () => {
+test('a topic does not call a listener that has unsubscribed, even if the listener unsubscribed itself during a call', () => {
   const topic = new Topic<number>();
   const received: number[] = [];
   const unsubscribe = topic.subscribe((value) => {

@@ -84,7 +84,7 @@ describe('secrets are not logged', () => {
   );
 
   // evidence: logger-redaction
-  test('secrets are not logged at any depth of an object, whichever of the secret field names they have', () => {
+  test('the value of a field with a secret name is not logged at any depth of an object', () => {
     fc.assert(
       fc.property(names, fc.array(fc.constantFrom('a', 'list', 'error'), { maxLength: 4 }), (name, path) => {
         const nested = path.reduceRight<unknown>(

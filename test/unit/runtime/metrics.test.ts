@@ -59,7 +59,7 @@ test.each(all.map((metric) => [metric.name, metric] as const))(
 );
 
 // This test must run before the next test, which uses up the allowed label values.
-test('a grouped resource keeps its name in the metrics of the cache', async () => {
+test('the metrics of the cache contain the name and the API group of a resource', async () => {
   definitions.storeObjects.read(() => [[{ resource: 'deployments.apps' }, 5]]);
   expect(await seriesOf('store_objects')).toContain('platform_apiserver_store_objects{resource="deployments.apps"} 5');
 });

@@ -111,7 +111,7 @@ describe('an outgoing request', () => {
     expect((await send(make({ ca: authority.certificate }), {}, to)).body.toString()).toBe('1.1');
   });
 
-  test('an outgoing request ignores the proxies of the environment', async () => {
+  test('an outgoing request ignores the proxy settings in environment variables', async () => {
     let proxied = 0;
     const proxy = await listen(
       createServer().on('connection', () => (proxied += 1)),
@@ -160,14 +160,14 @@ describe('the certificate of a server', () => {
     },
   );
 
-  test('the certificate of a server is rejected if the certificate is for another address', async () => {
+  test('a server certificate for another address is rejected', async () => {
     const to = await secure('server', '127.0.0.2');
     const error = await failureOf(send(make({ ca: authority.certificate }), {}, to));
     expect([error.failure, error.code]).toEqual(['unreachable', 'ERR_TLS_CERT_ALTNAME_INVALID']);
     expect(requests).toBe(0);
   });
 
-  test('the certificate of a server is accepted from the configured CA of the client', async () => {
+  test('a server certificate that the configured CA of the client has signed is accepted', async () => {
     const to = await secure('server', '127.0.0.1');
     expect((await send(make({ ca: authority.certificate }), {}, to)).status).toBe(200);
   });
@@ -209,7 +209,7 @@ describe('the abort signal of an outgoing request', () => {
     expect(requests).toBe(1);
   });
 
-  test('the abort signal of an outgoing request prevents the request when it is already aborted', async () => {
+  test('an outgoing request whose abort signal is already aborted is not sent', async () => {
     await expect(send(make(), { signal: AbortSignal.abort(reason) })).rejects.toBe(reason);
     expect(requests).toBe(0);
   });
@@ -227,13 +227,13 @@ describe('the response to an outgoing request', () => {
     expect(headers).toMatchObject({ 'content-type': 'application/json', 'set-cookie': ['a=1', 'b=2'] });
   });
 
-  test('the response to an outgoing request can be a redirect, which is returned and not followed', async () => {
+  test('a redirect in the response to an outgoing request is returned and not followed', async () => {
     respond = (_, res) => res.writeHead(302, { location: '/elsewhere' }).end();
     expect((await send(make())).status).toBe(302);
     expect(requests).toBe(1);
   });
 
-  test('the response to an outgoing request can have as many bytes as the request allows', async () => {
+  test('the response to an outgoing request is returned if its body has exactly the allowed number of bytes', async () => {
     respond = (_, res) => res.end('x'.repeat(1_000));
     expect((await send(make())).body).toHaveLength(1_000);
   });

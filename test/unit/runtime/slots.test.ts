@@ -77,7 +77,7 @@ describe('the slots for concurrent work', () => {
     await third;
   });
 
-  test('work of a user with a full share waits even while slots are free, and does not delay other users', async () => {
+  test('work of a user whose share is in use waits even while slots are free, and does not delay other users', async () => {
     const slots = slotsOf({ total: 3, perUser: 2 });
     const all = ['a1', 'a2', 'a3', 'b1', 'b2'].map((name) => come(slots, name));
     await settle();

@@ -121,7 +121,7 @@ describe('the renewal of a serving certificate', () => {
   });
 });
 
-/** The single certificates of a bundle. */
+/** Returns the certificates in a bundle. */
 const certificatesIn = (bundle: string): X509Certificate[] =>
   (bundle.match(/-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----/gs) ?? []).map(
     (pem) => new X509Certificate(pem),
@@ -200,7 +200,7 @@ describe('the CA rotation', () => {
     expect(isValid(leaf(ended), now)).toBe(true);
   });
 
-  test('the CA rotation lets clients verify the server before and after each step, whichever CA signs', async () => {
+  test('clients can verify the server before and after each step of the CA rotation, whichever CA signs', async () => {
     const old = await withLeft(350 * day);
     const announced = await renewIfDue(await renewIfDue(old, hosts, now - 366 * day), hosts, now - day);
     const bundle = trustedBy(announced);

@@ -90,7 +90,7 @@ function lab(changes: Partial<TokenSettings> = {}, signedBy = keys): Lab {
   };
 }
 
-/** Options of an id_token. */
+/** Returns the options of an id_token. */
 const identity = (scope: string, nonce?: string): { scope: string; nonce: string | undefined; alg: 'RS256' } => ({
   scope,
   nonce,
@@ -175,7 +175,7 @@ describe('an access token', () => {
   });
 
   // evidence: jwt-id-unique
-  test('two access tokens are never equal', () => {
+  test('access tokens for the same session always differ', () => {
     const { tokens } = lab();
     const issued = Array.from({ length: 20 }, () => tokens.issueAccess(sessionWith(), account, undefined).token);
     expect(new Set(issued.map((token) => readJWT(token).claims['jti'])).size).toBe(20);
@@ -190,7 +190,7 @@ describe('an access token', () => {
     ['invalid', 3 * hour],
     // The server never compares `iat` with the clock.
     ['valid', -hour],
-  ])('an access token with a lifetime of two hours is %s %d seconds after it was issued, whether the token is cached or not', (outcome, seconds) => {
+  ])('an access token for two hours, with an allowed clock skew of 10 s, is %s %d seconds after it was issued', (outcome, seconds) => {
     const good = outcome === 'valid';
     const { tokens, at } = lab();
     const { token } = tokens.issueAccess(sessionWith(), account, undefined);
@@ -206,7 +206,7 @@ describe('an access token', () => {
   test.each([
     ['valid', 69],
     ['invalid', 70],
-  ])('a cached access token with a lifetime of 60 s is %s %d s after it was issued', (outcome, seconds) => {
+  ])('a cached access token for 60 s, with an allowed clock skew of 10 s, is %s %d s after it was issued', (outcome, seconds) => {
     const good = outcome === 'valid';
     const { tokens, at } = lab({ accessTokenMaxAge: 60_000 });
     const { token } = tokens.issueAccess(sessionWith(), account, undefined);
@@ -388,7 +388,7 @@ describe('token verification', () => {
 
   // evidence: jwt-malformed
   test.each(['Na.a.', 'Na.a.a', 'e30.a.', 'e30.bm8.x', 'bnVsbA.bnVsbA.', '..', '.', ''])(
-    'token verification rejects text that resembles a token: %j',
+    'token verification rejects malformed text that resembles a token: %j',
     (text) => {
       const { tokens } = lab();
       expect(tokens.verifyAccess(text)).toBeUndefined();

@@ -36,10 +36,7 @@ interface Replica {
   readonly lines: () => string[];
 }
 
-/**
- * Starts a lab with one cluster. `changes` override the usual settings: shorter intervals make a test of several
- * intervals faster.
- */
+/** Starts a lab with one cluster. Shorter intervals in `changes` make a test of several intervals faster. */
 async function lab(changes: Partial<typeof usual> = {}) {
   const settings = { ...usual, ...changes };
   const clock = new FakeClock();
@@ -106,7 +103,7 @@ const signing = ({ keys }: Replica): string[] => algorithms.map((alg) => keys.cu
 const published = ({ keys }: Replica): string[] => keys.published().map(({ kid }) => kid);
 
 describe('a key rotation', () => {
-  test('a key rotation publishes the next keys for ten minutes, then signs with them, and accepts the previous ones while tokens are valid', async () => {
+  test('a key rotation publishes the next keys for ten minutes before signing with them, and accepts the previous keys while their tokens are valid', async () => {
     const { replica, pass, until, command, issue, data } = await lab();
     const [one, two] = [await replica(), await replica(() => false)];
     const before = signing(one);
@@ -262,7 +259,7 @@ describe('a key rotation', () => {
     expect(published(one)).toHaveLength(2);
   });
 
-  test('a key rotation waits while sixteen retired keys are kept, however often it is requested', async () => {
+  test('a key rotation waits while sixteen retired keys are kept, however often the rotation is requested', async () => {
     const { replica, pass, command, retired } = await lab();
     await replica();
     let max = 0;

@@ -49,7 +49,7 @@ describe('refresh tokens', () => {
     ['%.%', 'an invalid HMAC'],
     ['%.%.', 'an empty HMAC'],
     ['%.%.%', 'a wrong HMAC'],
-  ])('a refresh token of the form %j belongs to no session, since it has %s', (pattern) => {
+  ])('a refresh token of the form %j belongs to no session, because the token has %s', (pattern) => {
     const parts = [newSessionID(), 'b'.repeat(43), 'c'.repeat(22)];
     expect(tokens.sessionOf(pattern.replaceAll('%', () => parts.shift() ?? ''))).toBeUndefined();
   });
@@ -126,7 +126,7 @@ async function started(cluster: MemoryCluster, clock = new FakeClock()): Promise
 }
 
 describe('the key of refresh tokens', () => {
-  test('the key of refresh tokens is created once for all replicas, even if two start concurrently', async () => {
+  test('the key of refresh tokens is created once for all replicas, even if two replicas start concurrently', async () => {
     const cluster = new MemoryCluster();
     const loaded = await Promise.all(Array.from({ length: 5 }, () => started(cluster)));
     loaded.push(await started(cluster));
@@ -138,7 +138,7 @@ describe('the key of refresh tokens', () => {
   test.each([
     ['too short', { key: Buffer.alloc(31).toString('base64') }],
     ['missing', {}],
-  ])('a key of refresh tokens that is %s makes the start fail with instructions', async (_what, data) => {
+  ])('a key of refresh tokens that is %s prevents the start with an error that contains the solution', async (_what, data) => {
     const cluster = new MemoryCluster();
     cluster.put(secrets, { metadata: { name: 'platform-refresh-key' }, data });
     await expect(started(cluster)).rejects.toThrow(

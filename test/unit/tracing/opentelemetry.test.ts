@@ -90,7 +90,7 @@ describe('a tracer', () => {
     expect([receiver.spans.length, lost]).toEqual([0, 2]);
   });
 
-  test('a tracer records about the configured fraction of the requests, and gives every request a trace ID', async () => {
+  test('a tracer records about the configured fraction of all requests, and assigns a trace ID to every request', async () => {
     const tracer = open(500_000);
     let described = 0;
     const describeRequest = () => {

@@ -73,7 +73,7 @@ describe('compare()', () => {
     expect(compare(direct, gateway, listed)).toMatchObject({ unlisted: ['b', 'c', 'd', 'e'], outdated: [] });
   });
 
-  test('compare() reports a listed spec that passes through the gateway', () => {
+  test('compare() reports a listed difference as outdated if the spec passes through the gateway', () => {
     const comparison = compare(results({ a: 'passed' }), results({ a: 'passed' }), listed);
     expect(comparison).toMatchObject({ different: [], unlisted: [], outdated: ['a'] });
   });

@@ -4,7 +4,7 @@ import { logOfLines } from '../../../fakes/log.ts';
 import { settle } from '../../../labs/cluster-fakes.ts';
 import { as, doing, face, resourcePath } from '../../../labs/http.ts';
 
-/** The log lines of one request. */
+/** Returns the log lines of one request. */
 async function logged(path: string, options: AppRequest = {}): Promise<Record<string, unknown>[]> {
   const { log, lines } = logOfLines();
   const failing = doing((_, res) => void res.writeHead(500).end(), '/readyz');

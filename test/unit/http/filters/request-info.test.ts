@@ -65,7 +65,7 @@ describe('a resource request', () => {
   });
 });
 
-describe('a request for a path that is not a resource', () => {
+describe('a non-resource request', () => {
   test.each([
     ['GET', '/'],
     ['GET', '/api'],
@@ -78,7 +78,7 @@ describe('a request for a path that is not a resource', () => {
     ['POST', '/oauth/token'],
     ['GET', '/openapi/v3/apis/g/v1'],
     ['GET', '/APIS/g/v1/pods'],
-  ])('the request %s %s is recognized as a request for a path that is not a resource', (method, url) => {
+  ])('the request %s %s is recognized as a non-resource request', (method, url) => {
     expect(parse(method, url)).toMatchObject({
       isResourceRequest: false,
       verb: method.toLowerCase(),
@@ -152,7 +152,7 @@ test.each([
   ['?watch=1', 'list'],
   ['%77atch=1;', 'list'],
   ['', 'list'],
-])('a request with the query ?%s is a %s, as at kube-apiserver', (search, verb) => {
+])('a request with the query ?%s is parsed as a %s, as by kube-apiserver', (search, verb) => {
   expect(requestInfo('GET', '/api/v1/secrets', parseQueryAsGo(search)).verb).toBe(verb);
 });
 

@@ -23,17 +23,17 @@ describe('the Accept header', () => {
     },
   );
 
-  test('the Accept header is ignored after its first 100 clauses', () => {
+  test('only the first 100 clauses of the Accept header are read', () => {
     expect(parseAccept('a/b;q=0.1,'.repeat(10_000))).toHaveLength(100);
   });
 
-  test('a clause of the Accept header is limited to 20 parameters', () => {
+  test('only the first 20 parameters of a clause of the Accept header are read', () => {
     const names = Array.from({ length: 10_000 }, (_, index) => `p${index}=x`);
     expect(Object.keys(parseAccept(`a/b;${names.join(';')}`)[0]?.parameters ?? {})).toHaveLength(20);
   });
 
   test.each(['text/html', 'application/json;q=0', 'application/vnd.kubernetes.protobuf', 'nonsense', ';', 'a/b/c'])(
-    'the Accept header %j leads to 406',
+    'a request with the Accept header %j gets 406',
     (header) => {
       const choose = (): string => negotiate(header, ['application/json'], (type) => type);
       expect(choose).toThrow(StatusError);
@@ -71,7 +71,7 @@ test('only the first 100 codings of the Accept-Encoding header and the first 20 
   expect(acceptsGzip(`gzip${';a=b'.repeat(20)};q=0`)).toBe(true);
 });
 
-test('the If-None-Match header is ignored after its first 100 entity tags', () => {
+test('only the first 100 entity tags of the If-None-Match header are read', () => {
   expect(isKnown(`${'"a",'.repeat(99)}W/"b"`, '"b"')).toBe(true);
   expect(isKnown(`${'"a",'.repeat(100)}"b"`, '"b"')).toBe(false);
 });

@@ -33,7 +33,7 @@ function outcomeOf(query: URLSearchParams): string {
 }
 
 describe('query parameters', () => {
-  test('query parameters have their defaults when absent', () => {
+  test('query parameters that are absent have their default values', () => {
     expect(parameters.parse(new URLSearchParams())).toEqual({ limit: -1, watch: false });
   });
 

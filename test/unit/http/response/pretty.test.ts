@@ -11,7 +11,7 @@ const indentedText = async (pieces: readonly Buffer[]): Promise<string> => {
   return Buffer.concat(text).toString();
 };
 
-test('indented JSON equals that of JSON.stringify(), however the text is split', async () => {
+test('indented JSON equals the output of JSON.stringify(), however the text is split into chunks', async () => {
   await fc.assert(
     fc.asyncProperty(fc.jsonValue(), fc.array(fc.nat(60)), async (value, lengths) => {
       let rest = Buffer.from(JSON.stringify(value));

@@ -8,7 +8,7 @@ import { doing, face } from '../../../labs/http.ts';
 
 const silent = createLogger({ silent: true });
 
-/** The response to a request whose handler throws this error. */
+/** Returns the response to a request whose handler throws this error. */
 const thrown = (error: unknown, path = '/kapis/version', method = 'GET', log = silent): Promise<AppResponse> => {
   const throws = (): never => {
     throw error;

@@ -105,7 +105,7 @@ describe('a list response', () => {
   const items = large;
   const part = 250;
 
-  /** Counts the created parts, and reports when no more are needed. */
+  /** Creates the parts of a list. `made` counts the created parts, and `ended` reports whether the creation has stopped. */
   function counting(): { parts: () => AsyncGenerator<Buffer[]>; made: () => number; ended: () => boolean } {
     let made = 0;
     let ended = false;

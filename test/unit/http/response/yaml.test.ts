@@ -38,7 +38,7 @@ const value = {
   longer: 'a'.repeat(70_000),
 };
 
-test('JSON is converted to YAML of the same value, however the text is split', async () => {
+test('JSON is converted to YAML of the same value, however the text is split into chunks', async () => {
   const json = Buffer.from(`${JSON.stringify(value)}\n`);
   const whole = await yamlOf([json]);
   expect(parse(whole)).toEqual(value);

@@ -87,7 +87,7 @@ test('the stream from a log store with a scope filter is closed when the reader 
   expect(isLeft).toBe(true);
 });
 
-test('the log reports dropped records only if there are any', async () => {
+test('dropped records are reported only if at least one record was dropped', async () => {
   const drops: unknown[] = [];
   const whole = fakeStore({ query: async () => ({ total: 1, records: [record('of the namespace')] }) });
   await withScope(whole, (_, count) => drops.push(count)).query(selection, page, never);

@@ -1,4 +1,4 @@
-/** The authorization code flow (RFC 6749 section 4.1) with PKCE (RFC 7636), in a browser without scripts. */
+/** Tests the authorization code flow (RFC 6749 section 4.1) with PKCE (RFC 7636) in a browser without scripts. */
 import { describe, expect, test } from '@jest/globals';
 import { createHash, randomBytes } from 'node:crypto';
 import { unreachable } from '../../../../src/cluster/client/kube-error.ts';

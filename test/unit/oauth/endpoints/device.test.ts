@@ -1,4 +1,4 @@
-/** The device code flow (RFC 8628): a device without a browser, and a user who authorizes it. */
+/** Tests the device code flow (RFC 8628), in which a user authorizes a device without a browser. */
 import { describe, expect, test } from '@jest/globals';
 import { KubeError } from '../../../../src/cluster/client/kube-error.ts';
 import { sendRequest, type AppResponse } from '../../../fakes/request.ts';
@@ -115,7 +115,7 @@ test('a device that a user authorizes gets tokens for the user', async () => {
   expect(refreshed.status).toBe(200);
 });
 
-test('a device gets another user code if the first code is already taken', async () => {
+test('a device gets a different user code if the first code is already in use', async () => {
   const made = await lab();
   let taken = 2;
   made.client.before = ({ method }) => {
@@ -224,7 +224,7 @@ describe('a device', () => {
   });
 
   // evidence: device-expiry
-  test('a device that no user authorizes within ten minutes must start again', async () => {
+  test('a device that no user authorizes within ten minutes gets expired_token', async () => {
     const all = await waiting();
     const consentPage = await typeIn(all);
     await all.made.clock.advance(600 * second);
@@ -233,7 +233,7 @@ describe('a device', () => {
   });
 
   // evidence: device-code-once
-  test('a device gets its tokens once, and the tokens stay valid when it polls again', async () => {
+  test('a device gets its tokens once, and the tokens stay valid when the device polls again', async () => {
     const all = await waiting();
     await all.browser.submit(await typeIn(all), { decision: 'allow' });
     const responses = await Promise.all([all.poll(), all.poll()]);
@@ -398,7 +398,7 @@ describe('the device page', () => {
   });
 });
 
-test('a device authorization request gets 503 after five attempts if every user code is taken', async () => {
+test('a device authorization request gets 503 after five attempts if every user code is already in use', async () => {
   const made = await lab();
   let writes = 0;
   made.client.before = ({ method }) => {

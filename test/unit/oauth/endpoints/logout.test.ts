@@ -1,4 +1,4 @@
-/** OpenID Connect RP-Initiated Logout 1.0. */
+/** Tests OpenID Connect RP-Initiated Logout 1.0. */
 import { expect, test } from '@jest/globals';
 import { createHash } from 'node:crypto';
 import { sendRequest, type AppResponse } from '../../../fakes/request.ts';

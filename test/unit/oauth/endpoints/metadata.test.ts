@@ -99,7 +99,7 @@ describe('the server metadata', () => {
     expect(addresses.filter((address) => !address.startsWith('https://'))).toEqual([]);
   });
 
-  test('the server metadata rejects POST', async () => {
+  test('a POST request for the server metadata gets 405', async () => {
     const response = await sendRequest((await createLab()).app, documents[0] ?? '', { method: 'POST' });
     expect(response).toMatchObject({ status: 405, headers: { allow: 'GET, HEAD' } });
   });

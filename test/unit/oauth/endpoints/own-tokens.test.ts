@@ -1,4 +1,4 @@
-/** Revocation (RFC 7009), introspection (RFC 7662) and userinfo (OpenID Connect Core 5.3). */
+/** Tests revocation (RFC 7009), introspection (RFC 7662) and userinfo (OpenID Connect Core 5.3). */
 import { describe, expect, test } from '@jest/globals';
 import { unreachable } from '../../../../src/cluster/client/kube-error.ts';
 import { sendRequest, type AppResponse } from '../../../fakes/request.ts';
@@ -120,7 +120,7 @@ describe('revocation', () => {
   });
 
   // evidence: revocation-unavailable
-  test('revocation that cannot be stored gets 503, so that the client retries', async () => {
+  test('a revocation that cannot be stored gets 503, so that the client retries', async () => {
     const lab = await logIn();
     lab.client.before = ({ method }) => {
       if (method === 'PUT') throw unreachable(new Error('reset'));
@@ -321,7 +321,7 @@ describe('userinfo', () => {
     expect(response.headers['cache-control']).toBe('no-store');
   });
 
-  test('the userinfo error explains how to send a token', async () => {
+  test('the error for a userinfo request without a token explains how to send a token', async () => {
     const lab = await logIn();
     expect((await sendRequest(lab.app, '/oauth/userinfo')).json()['error_description']).toMatch(
       /'Authorization: Bearer <token>'$/,

@@ -116,7 +116,7 @@ describe('an authorization code', () => {
     expect(typeof (await refresh(replica.sessions, await newCode()))).toBe('string');
   });
 
-  test('an authorization code is valid for its whole lifetime', async () => {
+  test('an authorization code is valid until the last millisecond of its lifetime', async () => {
     const [one, other] = [await newCode(), await newCode()];
     await made.clock.advance(minute - 1);
     expect(await use(one)).toMatchObject({ session: {} });
@@ -194,7 +194,7 @@ describe('an authorization code', () => {
   });
 });
 
-/** Makes another replica write each session after this many reads. */
+/** Changes all sessions after each of the next reads, as a concurrent replica would do, this many times. */
 function disturb(times: number): void {
   let left = times;
   replica.client.after = ({ method, path: at }) => {

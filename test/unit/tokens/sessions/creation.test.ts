@@ -110,7 +110,7 @@ describe('the sessions of one user', () => {
     for (const { ended } of [one, two]) expect(ended).toEqual([oldest?.session.metadata.name]);
   });
 
-  test('the sessions of one user beyond the limit are revoked at once on the replica of the login, before any watch event', async () => {
+  test('the oldest session of a user beyond the limit is revoked at once on the replica of the login, before any watch event', async () => {
     const { clock, replica } = lab();
     const { sessions, client } = await replica();
     const { session: oldest } = await sessions.create(login);
@@ -141,7 +141,7 @@ describe('the sessions of one user', () => {
     expect(lines().filter((line) => line.includes('"warn"'))).toEqual([]);
   });
 
-  test('the sessions of one user are kept if the new session cannot be stored or the oldest cannot be revoked', async () => {
+  test('the sessions of one user are kept if the new session cannot be stored or the oldest session cannot be revoked', async () => {
     const { log, lines } = logOfLines();
     const { cluster, clock, replica } = lab(lifetimes, log);
     const { sessions, client } = await replica();

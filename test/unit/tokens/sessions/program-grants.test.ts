@@ -145,7 +145,7 @@ describe('a client_credentials token', () => {
 
 describe('token exchange', () => {
   // evidence: token-exchange-identity
-  test('token exchange returns a token of the ServiceAccount that kube-apiserver names, with its groups', async () => {
+  test('token exchange returns a token of the ServiceAccount that kube-apiserver authenticates, with its groups', async () => {
     const made = await lab();
     const response = await made.token(exchangeOf(serviceToken(made.clock)));
     expect({ status: response.status, body: response.json() }).toEqual({
@@ -256,7 +256,7 @@ describe('token exchange', () => {
     expect(response).toMatchObject({ status: 503, headers: { 'retry-after': '1' } });
   });
 
-  test('token exchange logs neither the old token nor the new one', async () => {
+  test('token exchange logs neither the subject token nor the new token', async () => {
     const { log, lines } = logOfLines();
     const made = await lab(ci, account, { log });
     const subject = serviceToken(made.clock);
@@ -267,7 +267,7 @@ describe('token exchange', () => {
   });
 });
 
-test('a client has at most a thousand sessions, and a further session evicts the least recently used one', async () => {
+test('a client has at most a thousand sessions, and a further session evicts the least recently used session', async () => {
   const made = await lab();
   await made.token(asItself);
   const { spec } = onlySession(made);

@@ -186,7 +186,7 @@ describe('a refresh', () => {
     });
   });
 
-  test('a refresh gets 503 within the grace period if the cluster does not respond, so that the client can repeat it', async () => {
+  test('a refresh gets 503 within the grace period if the cluster does not respond, so that the client can repeat the refresh', async () => {
     const { clock, replica } = lab();
     const { sessions, client } = await replica();
     const { refreshToken } = await sessions.create(login);
@@ -200,7 +200,7 @@ describe('a refresh', () => {
     expect(await Promise.race([response, settle()])).toMatchObject({ code: 503 });
   });
 
-  test('a refresh token of another client is rejected as unknown and revokes nothing, even if it was already used', async () => {
+  test('a refresh token of another client is rejected as unknown and revokes nothing, even if the token was already used', async () => {
     const { cluster, clock, replica } = lab();
     const { sessions } = await replica();
     const { refreshToken } = await sessions.create(login);

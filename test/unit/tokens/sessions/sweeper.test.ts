@@ -70,7 +70,7 @@ describe('the session sweep', () => {
   test('the session sweep continues after a session that cannot be deleted or read', async () => {
     const { cluster, clock, replica } = lab();
     const { sessions, client } = await replica();
-    // The cluster may send objects of any shape; jest fails a test that leaves a rejection unhandled.
+    // kube-apiserver can send objects of any shape. jest fails a test that leaves a rejected promise unhandled.
     cluster.put(path, { metadata: { name: newSessionID() } });
     const { session: stuck } = await sessions.create(login);
     const { session } = await sessions.create(login);
