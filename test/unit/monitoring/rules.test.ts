@@ -71,12 +71,15 @@ test.each([
 test.each([
   ['ErrorBudgetBurn', errors],
   ['LatencyBudgetBurn', slowReads],
-])('the descriptions of the alert PlatformApiserver%s state the percentage that the objective allows', (name, fraction) => {
-  const descriptions = alerts
-    .filter(({ alert }) => alert === `PlatformApiserver${name}`)
-    .map(({ annotations }) => annotations.description);
-  expect(descriptions.map((text) => /[\d.]+ %/.exec(text)?.[0])).toEqual(descriptions.map(() => percent(fraction)));
-});
+])(
+  'the descriptions of the alert PlatformApiserver%s state the percentage that the objective allows',
+  (name, fraction) => {
+    const descriptions = alerts
+      .filter(({ alert }) => alert === `PlatformApiserver${name}`)
+      .map(({ annotations }) => annotations.description);
+    expect(descriptions.map((text) => /[\d.]+ %/.exec(text)?.[0])).toEqual(descriptions.map(() => percent(fraction)));
+  },
+);
 
 test.each(titled)(
   'the alert %s has a severity, and describes the problem in sentences',

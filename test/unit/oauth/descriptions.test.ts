@@ -31,10 +31,13 @@ test.each(paths)('the description of the path %s equals its description in the p
   expect(described.paths[path]).toEqual(published.paths[path]);
 });
 
-test.each(['schemas', 'responses'] as const)('the %s of the OAuth endpoints equal those in the published OpenAPI document', (kind) => {
-  for (const [name, one] of Object.entries(described.components[kind]))
-    expect(one).toEqual(published.components[kind][name]);
-});
+test.each(['schemas', 'responses'] as const)(
+  'the %s of the OAuth endpoints equal those in the published OpenAPI document',
+  (kind) => {
+    for (const [name, one] of Object.entries(described.components[kind]))
+      expect(one).toEqual(published.components[kind][name]);
+  },
+);
 
 test('every OAuth operation has a summary of at most eight words, and a description in sentences', async () => {
   const unfit = routesOf(await createLab()).filter(

@@ -39,9 +39,12 @@ describe('the scope of a refresh', () => {
   test.each([
     ['openid', 'openid profile', 'openid'],
     ['profile openid', 'openid profile', 'profile openid'],
-  ])('a refresh that requests the scope %j after a login with the scope %j is granted %j', (requested, before, granted) => {
-    expect(narrowScope(requested, before)).toBe(granted);
-  });
+  ])(
+    'a refresh that requests the scope %j after a login with the scope %j is granted %j',
+    (requested, before, granted) => {
+      expect(narrowScope(requested, before)).toBe(granted);
+    },
+  );
 
   test.each(['openid profile', undefined])(
     'a refresh that requests no scope is granted the scope of the login: %j',

@@ -103,7 +103,7 @@ test('a new host name causes a new serving certificate from the same CA', async 
   expect(await serving()).toEqual(second);
 });
 
-test("the error for an incomplete Secret of the serving certificate names the missing key and a solution", async () => {
+test('the error for an incomplete Secret of the serving certificate names the missing key and a solution', async () => {
   const cluster = new MemoryCluster();
   cluster.put(path, { metadata: { name }, data: {} });
   await expect(replica(cluster).serving()).rejects.toThrow(

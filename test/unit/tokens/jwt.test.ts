@@ -190,31 +190,37 @@ describe('an access token', () => {
     ['invalid', 3 * hour],
     // The server never compares `iat` with the clock.
     ['valid', -hour],
-  ])('an access token for two hours, with an allowed clock skew of 10 s, is %s %d seconds after it was issued', (outcome, seconds) => {
-    const good = outcome === 'valid';
-    const { tokens, at } = lab();
-    const { token } = tokens.issueAccess(sessionWith(), account, undefined);
-    at(seconds);
-    expect(tokens.verifyAccess(token) !== undefined).toBe(good);
-    at(0);
-    expect(tokens.verifyAccess(token)).toBeDefined();
-    at(seconds);
-    expect(tokens.verifyAccess(token) !== undefined).toBe(good);
-    expect(tokens.known(fingerprint(token)) !== undefined).toBe(good);
-  });
+  ])(
+    'an access token for two hours, with an allowed clock skew of 10 s, is %s %d seconds after it was issued',
+    (outcome, seconds) => {
+      const good = outcome === 'valid';
+      const { tokens, at } = lab();
+      const { token } = tokens.issueAccess(sessionWith(), account, undefined);
+      at(seconds);
+      expect(tokens.verifyAccess(token) !== undefined).toBe(good);
+      at(0);
+      expect(tokens.verifyAccess(token)).toBeDefined();
+      at(seconds);
+      expect(tokens.verifyAccess(token) !== undefined).toBe(good);
+      expect(tokens.known(fingerprint(token)) !== undefined).toBe(good);
+    },
+  );
 
   test.each([
     ['valid', 69],
     ['invalid', 70],
-  ])('a cached access token for 60 s, with an allowed clock skew of 10 s, is %s %d s after it was issued', (outcome, seconds) => {
-    const good = outcome === 'valid';
-    const { tokens, at } = lab({ accessTokenMaxAge: 60_000 });
-    const { token } = tokens.issueAccess(sessionWith(), account, undefined);
-    expect(tokens.verifyAccess(token)).toBeDefined();
-    at(seconds);
-    expect(tokens.known(fingerprint(token)) !== undefined).toBe(good);
-    expect(tokens.verifyAccess(token) !== undefined).toBe(good);
-  });
+  ])(
+    'a cached access token for 60 s, with an allowed clock skew of 10 s, is %s %d s after it was issued',
+    (outcome, seconds) => {
+      const good = outcome === 'valid';
+      const { tokens, at } = lab({ accessTokenMaxAge: 60_000 });
+      const { token } = tokens.issueAccess(sessionWith(), account, undefined);
+      expect(tokens.verifyAccess(token)).toBeDefined();
+      at(seconds);
+      expect(tokens.known(fingerprint(token)) !== undefined).toBe(good);
+      expect(tokens.verifyAccess(token) !== undefined).toBe(good);
+    },
+  );
 
   test('the claims of an access token are cached by the fingerprint of the token after its verification', () => {
     const { tokens } = lab();

@@ -138,13 +138,16 @@ describe('the key of refresh tokens', () => {
   test.each([
     ['too short', { key: Buffer.alloc(31).toString('base64') }],
     ['missing', {}],
-  ])('a key of refresh tokens that is %s prevents the start with an error that contains the solution', async (_what, data) => {
-    const cluster = new MemoryCluster();
-    cluster.put(secrets, { metadata: { name: 'platform-refresh-key' }, data });
-    await expect(started(cluster)).rejects.toThrow(
-      /platform-refresh-key: "key" must have at least 32 bytes; delete the Secret/,
-    );
-  });
+  ])(
+    'a key of refresh tokens that is %s prevents the start with an error that contains the solution',
+    async (_what, data) => {
+      const cluster = new MemoryCluster();
+      cluster.put(secrets, { metadata: { name: 'platform-refresh-key' }, data });
+      await expect(started(cluster)).rejects.toThrow(
+        /platform-refresh-key: "key" must have at least 32 bytes; delete the Secret/,
+      );
+    },
+  );
 });
 
 test('the Secret with the key of refresh tokens is not watched after the server has stopped', async () => {

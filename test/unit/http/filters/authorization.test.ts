@@ -48,13 +48,7 @@ async function start(
 const both = ['get', 'create'];
 
 test.each<[string, string, readonly string[] | Error, readonly string[], string | undefined]>([
-  [
-    'ends a WebSocket exec without the right to create',
-    'exec',
-    both,
-    ['get'],
-    'cannot create resource "pods/exec"',
-  ],
+  ['ends a WebSocket exec without the right to create', 'exec', both, ['get'], 'cannot create resource "pods/exec"'],
   [
     'ends a WebSocket attach without the right to create',
     'attach',
@@ -69,15 +63,15 @@ test.each<[string, string, readonly string[] | Error, readonly string[], string 
     ['get'],
     'cannot create resource "pods/portforward"',
   ],
-  [
-    'ends a WebSocket exec without the right to get',
-    'exec',
-    both,
-    ['create'],
-    'cannot get resource "pods/exec"',
-  ],
+  ['ends a WebSocket exec without the right to get', 'exec', both, ['create'], 'cannot get resource "pods/exec"'],
   ['allows a WebSocket exec with the rights to get and create', 'exec', both, both, undefined],
-  ['allows a WebSocket exec without the right to create if the user did not have this right at the start', 'exec', ['get'], ['get'], undefined],
+  [
+    'allows a WebSocket exec without the right to create if the user did not have this right at the start',
+    'exec',
+    ['get'],
+    ['get'],
+    undefined,
+  ],
   ['allows a log stream without the right to create', 'log', both, ['get'], undefined],
   ['allows a proxied path without the right to create', 'proxy', both, ['get'], undefined],
 ])('a recheck %s', async (_, subresource, atFirst, later, missing) => {

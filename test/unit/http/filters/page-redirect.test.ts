@@ -71,7 +71,11 @@ describe('the redirect from HTTP to HTTPS', () => {
     ['from a program', '/oauth/open', { headers: { accept: '*/*' } }],
     ['from an authenticated client', '/oauth/open', overHTTP(as('alice').headers as Record<string, string>)],
     ['from a proxy that terminates TLS', '/oauth/open', overHTTP({ 'x-forwarded-proto': 'https' })],
-    ['from a proxy that sends the header Forwarded', '/oauth/open', overHTTP({ forwarded: 'for=192.0.2.1;proto=https' })],
+    [
+      'from a proxy that sends the header Forwarded',
+      '/oauth/open',
+      overHTTP({ forwarded: 'for=192.0.2.1;proto=https' }),
+    ],
     ['for a path that is not a page', '/livez', overHTTP()],
     ['over TLS', '/oauth/open', { ...overHTTP(), secure: true }],
   ])('a request %s is not redirected to HTTPS', async (_, path, request) => {

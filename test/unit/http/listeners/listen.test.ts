@@ -149,7 +149,7 @@ test('a request over HTTP/2 that never ends is closed when the response is sent,
   await listener.close({ grace: 50, idle: 0 });
 });
 
-/** Connects an HTTP/2 client with a flow-control window of 0, to which the server cannot send the body of a response. */
+/** Connects an HTTP/2 client with a flow-control window of 0, to which the server cannot send a response body. */
 async function unread(port: number): Promise<ClientHttp2Session> {
   const client = http2.connect(`https://localhost:${port}`, {
     ca: material['ca.crt'],

@@ -103,15 +103,18 @@ describe('an unexpected error', () => {
     secret,
     { secret },
     Object.assign(new Error(secret), { status: 400 }),
-  ])('an unexpected error causes 500, and the response contains only the audit ID of the log line: %p', async (error) => {
-    const response = await thrown(error);
-    expect(response.status).toBe(500);
-    expect(response.text).not.toMatch(/postgres|srv|\bat\b/);
-    expect(response.json()).toMatchObject({
-      reason: 'InternalError',
-      message: expect.stringContaining(String(response.headers['audit-id'])),
-    });
-  });
+  ])(
+    'an unexpected error causes 500, and the response contains only the audit ID of the log line: %p',
+    async (error) => {
+      const response = await thrown(error);
+      expect(response.status).toBe(500);
+      expect(response.text).not.toMatch(/postgres|srv|\bat\b/);
+      expect(response.json()).toMatchObject({
+        reason: 'InternalError',
+        message: expect.stringContaining(String(response.headers['audit-id'])),
+      });
+    },
+  );
 
   test('an unexpected error is logged once with its cause and the audit ID', async () => {
     const { log, lines } = logOfLines();

@@ -105,7 +105,7 @@ describe('a list response', () => {
   const items = large;
   const part = 250;
 
-  /** Creates the parts of a list. `made` counts the created parts, and `ended` reports whether the creation has stopped. */
+  /** Creates the parts of a list. `made` counts these parts, and `ended` reports whether the creation has stopped. */
   function counting(): { parts: () => AsyncGenerator<Buffer[]>; made: () => number; ended: () => boolean } {
     let made = 0;
     let ended = false;

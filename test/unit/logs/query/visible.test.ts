@@ -216,22 +216,28 @@ describe('a log stream', () => {
     ['the same namespace', since(['shop', createdAt + 5])],
     ['no namespace', since()],
     ['the same namespace from a later second on', since(['shop', createdAt + 6])],
-  ])('a log stream of a caller who now sees one namespace continues if the caller previously saw %s', async (_what, before) => {
-    expect(await recheck(before)).toEqual(new Map([['shop', createdAt + 5]]));
-  });
+  ])(
+    'a log stream of a caller who now sees one namespace continues if the caller previously saw %s',
+    async (_what, before) => {
+      expect(await recheck(before)).toEqual(new Map([['shop', createdAt + 5]]));
+    },
+  );
 
   test.each<[string, VisibleLogs]>([
     ['only a different namespace', since(['blog', createdAt + 5])],
     ['an additional namespace', since(['shop', createdAt + 5], ['blog', createdAt + 5])],
     // The namespace was deleted and recreated under the same name.
     ['the namespace from an earlier second on', since(['shop', createdAt + 4])],
-  ])('a log stream of a caller who now sees one namespace ends with 403 if the caller previously saw %s', async (_what, before) => {
-    await expect(recheck(before)).rejects.toMatchObject({
-      code: 403,
-      message: expect.stringContaining('the namespaces whose logs you are allowed to see have changed') as unknown,
-      details: { kind: 'pods' },
-    });
-  });
+  ])(
+    'a log stream of a caller who now sees one namespace ends with 403 if the caller previously saw %s',
+    async (_what, before) => {
+      await expect(recheck(before)).rejects.toMatchObject({
+        code: 403,
+        message: expect.stringContaining('the namespaces whose logs you are allowed to see have changed') as unknown,
+        details: { kind: 'pods' },
+      });
+    },
+  );
 
   test('a log stream ends with the message of kube-apiserver if the caller previously saw all namespaces and now sees one', async () => {
     await expect(recheck(undefined)).rejects.toMatchObject({

@@ -216,15 +216,18 @@ describe('an authorization request', () => {
     ['an invalid port', { client_id: 'platform-cli', redirect_uri: 'http://127.0.0.1:65536/callback' }],
     ['an invalid port of an IPv6 address', { client_id: 'platform-cli', redirect_uri: 'http://[::1]:99999/callback' }],
     ['the built-in client of the pages', { client_id: 'platform-pages' }],
-  ])('an authorization request with an invalid client or redirect URI shows an error page instead of redirecting: %s', async (_, fields) => {
-    const browser = browserOf(await lab());
-    await codeOf(browser);
-    const response = await browser.open(authorize(fields));
-    expect(response.status).toBe(400);
-    expect(response.headers['location']).toBeUndefined();
-    expect(response.headers['content-type']).toBe('text/html; charset=utf-8');
-    expect(response.text).toContain('role="alert"');
-  });
+  ])(
+    'an authorization request with an invalid client or redirect URI shows an error page instead of redirecting: %s',
+    async (_, fields) => {
+      const browser = browserOf(await lab());
+      await codeOf(browser);
+      const response = await browser.open(authorize(fields));
+      expect(response.status).toBe(400);
+      expect(response.headers['location']).toBeUndefined();
+      expect(response.headers['content-type']).toBe('text/html; charset=utf-8');
+      expect(response.text).toContain('role="alert"');
+    },
+  );
 
   // evidence: redirect-uri-repeated
   test('an authorization request with two redirect URIs shows an error page instead of redirecting', async () => {
@@ -331,14 +334,17 @@ describe('an authorization request', () => {
     [60, 60, 'code'],
     [60, 61, 'login'],
     [undefined, 3_600, 'code'],
-  ])('an authorization request with max_age=%s, %d seconds after the login, results in a %s', async (maxAge, seconds, next) => {
-    const made = await lab();
-    const browser = browserOf(made);
-    await codeOf(browser);
-    await made.clock.advance(seconds * second);
-    const response = await browser.open(authorize(maxAge === undefined ? {} : { max_age: String(maxAge) }));
-    expect(response.status === 303 ? 'code' : 'login').toBe(next);
-  });
+  ])(
+    'an authorization request with max_age=%s, %d seconds after the login, results in a %s',
+    async (maxAge, seconds, next) => {
+      const made = await lab();
+      const browser = browserOf(made);
+      await codeOf(browser);
+      await made.clock.advance(seconds * second);
+      const response = await browser.open(authorize(maxAge === undefined ? {} : { max_age: String(maxAge) }));
+      expect(response.status === 303 ? 'code' : 'login').toBe(next);
+    },
+  );
 
   test.each(['1x', '1'.repeat(10)])(
     'an authorization request with the invalid max_age=%s redirects the error to the client',
@@ -393,12 +399,15 @@ describe('an authorization code', () => {
     ['another verifier', { code_verifier: 'x'.repeat(43) }],
     ['another redirect_uri', { redirect_uri: 'https://console.example/other?tab=1' }],
     ['another client', { client_id: 'ours', client_secret: 'ours' }],
-  ])('an authorization code in a token request with %s is rejected, and stays valid for the right request', async (_, fields) => {
-    const made = await lab();
-    const code = await codeOf(browserOf(made));
-    expectRefused(await made.token(exchange(code, fields)), 'invalid_grant');
-    expect((await made.token(exchange(code))).status).toBe(200);
-  });
+  ])(
+    'an authorization code in a token request with %s is rejected, and stays valid for the right request',
+    async (_, fields) => {
+      const made = await lab();
+      const code = await codeOf(browserOf(made));
+      expectRefused(await made.token(exchange(code, fields)), 'invalid_grant');
+      expect((await made.token(exchange(code))).status).toBe(200);
+    },
+  );
 
   // evidence: code-request-incomplete
   test.each<[string, Fields, RegExp]>([
@@ -656,11 +665,14 @@ describe('the consent page', () => {
       expect(page.text).toContain(text);
   });
 
-  test.each(['deny', 'x', ''])('the consent page redirects to the client with access_denied for the decision %j', async (decision) => {
-    const browser = browserOf(await lab());
-    const page = await browser.submit(await browser.open(authorize()), credentials());
-    expect(responseOf(await browser.submit(page, { decision }))).toMatchObject({ error: 'access_denied' });
-  });
+  test.each(['deny', 'x', ''])(
+    'the consent page redirects to the client with access_denied for the decision %j',
+    async (decision) => {
+      const browser = browserOf(await lab());
+      const page = await browser.submit(await browser.open(authorize()), credentials());
+      expect(responseOf(await browser.submit(page, { decision }))).toMatchObject({ error: 'access_denied' });
+    },
+  );
 
   test('consent is stored for the same client and scope, in any order of the scope', async () => {
     const made = await lab();

@@ -91,11 +91,14 @@ describe('revocation', () => {
     ["another client's access token", ({ access }) => access, by('other')],
     ["another client's refresh token", ({ refresh }) => refresh, by('other')],
     ['a forged access token', ({ access }) => craftJWT(readJWT(access).header, readJWT(access).claims), asClient],
-  ])('revocation of %s revokes nothing and gets the same response as a successful revocation', async (_, token, client) => {
-    const lab = await logIn();
-    expect(await revoke(lab, token(lab), client)).toMatchObject({ status: 200, text: '' });
-    expect(await accepted(lab)).toEqual([true, true]);
-  });
+  ])(
+    'revocation of %s revokes nothing and gets the same response as a successful revocation',
+    async (_, token, client) => {
+      const lab = await logIn();
+      expect(await revoke(lab, token(lab), client)).toMatchObject({ status: 200, text: '' });
+      expect(await accepted(lab)).toEqual([true, true]);
+    },
+  );
 
   test('a public client can revoke its own tokens without a secret', async () => {
     const lab = await logIn();

@@ -169,7 +169,11 @@ describe('a rejected token request', () => {
       'unauthorized_client',
       { ...short, audience: 'x' },
     ],
-    ['a wrong audience, before missing parameters of the grant', 'invalid_target', { ...refreshWith(''), audience: 'x' }],
+    [
+      'a wrong audience, before missing parameters of the grant',
+      'invalid_target',
+      { ...refreshWith(''), audience: 'x' },
+    ],
   ])('a token request is rejected for its first problem: %s', async (_, error, fields) => {
     const { token } = await createLab({ clients });
     expect((await token(fields)).json()['error']).toBe(error);

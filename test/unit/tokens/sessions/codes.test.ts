@@ -104,11 +104,14 @@ describe('an authorization code', () => {
       (code: string) => tokens.first(tokens.sessionOf(code) ?? ''),
     ],
     ['the next token derived from the code', (code: string) => tokens.successor(code)],
-  ])('a redemption with %s instead of the authorization code is rejected, and the code stays valid', async (_, other) => {
-    const code = await newCode();
-    expect(await use(other(code))).toBe('unknown');
-    expect(await use(code)).toMatchObject({ session: {} });
-  });
+  ])(
+    'a redemption with %s instead of the authorization code is rejected, and the code stays valid',
+    async (_, other) => {
+      const code = await newCode();
+      expect(await use(other(code))).toBe('unknown');
+      expect(await use(code)).toMatchObject({ session: {} });
+    },
+  );
 
   test('an authorization code is not accepted as a refresh token, and a refresh token is not accepted as a code', async () => {
     const { refreshToken } = await replica.sessions.create(login);

@@ -14,7 +14,7 @@ const settings = { labels: { namespace: 'namespace', pod: 'pod', container: 'con
 /** Nanoseconds after `second`, in order. */
 type Times = readonly number[];
 
-/** Responds like Loki 3.7.8, which omits the last entry of a chunk if a query starts exactly at the time of this entry. */
+/** Responds like Loki 3.7.8, which omits the last entry of a chunk if a query starts at the time of this entry. */
 const lokiWith =
   (chunks: readonly Times[], leavesOut: boolean): LokiClient['streams'] =>
   async (_, { from, to }, { order, limit }) => {

@@ -15,9 +15,12 @@ test.each<[string, unknown, number, string]>([
   ['contradicts the indexed time', '2026-03-01T12:30:05.123456Z', 999, '999000000'],
   ['is a number', 5, 42, '042000000'],
   ['is missing', undefined, 42, '042000000'],
-])('a log record gets the most exact time that is known if its timestamp %s', (_what, time, milliseconds, nanoseconds) => {
-  expect(exactTime(time, at + milliseconds)).toBe(`2026-03-01T12:30:05.${nanoseconds}Z`);
-});
+])(
+  'a log record gets the most exact time that is known if its timestamp %s',
+  (_what, time, milliseconds, nanoseconds) => {
+    expect(exactTime(time, at + milliseconds)).toBe(`2026-03-01T12:30:05.${nanoseconds}Z`);
+  },
+);
 
 test('a log record has all its fields, with empty strings for missing or invalid values', () => {
   const kubernetes = { namespace_name: 'a', pod_name: 'b', container_name: 'c' };
