@@ -62,7 +62,7 @@ describe('the names and reasons of health checks', () => {
   });
 });
 
-test('a draining server is unready but still alive', async () => {
+test('a draining server fails its readiness probe and passes its liveness probe', async () => {
   const health: Health = new Health(() => [{ ...good, problem: () => health.problem() }]);
   const { app } = face({ routes: health.routes });
   expect((await sendRequest(app, '/readyz')).status).toBe(200);

@@ -324,7 +324,7 @@ describe('setting the password of another user', () => {
 });
 
 describe('a weak hash', () => {
-  test('a weak hash is replaced at a login, and sessions continue', async () => {
+  test('a weak hash is replaced at a login, and existing sessions stay valid', async () => {
     const before = lab.directory.account('bob');
     const token = await lab.login('bob');
     await settle();

@@ -35,7 +35,7 @@ test('users see their own sessions, which contain no credentials', async () => {
   expect((await lab.call(token, 'GET', 'users/~/sessions?pretty=true')).text).toMatch(/^{\n {2}"kind"/);
 });
 
-test('users can revoke one of their own sessions without effect on the others', async () => {
+test('users can revoke one of their sessions without effect on their other sessions', async () => {
   const name = (await list(token)).find(({ current }) => !current)?.metadata.name;
   expect(await lab.call(token, 'DELETE', `users/~/sessions/${name}`)).toMatchObject({ status: 200 });
   expect([await status(token), await status(other)]).toEqual([200, 401]);

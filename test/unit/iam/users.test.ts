@@ -82,7 +82,7 @@ describe('a list of users', () => {
     expect(names(await lab.call(bob, 'GET', 'users?sortBy=name&ascending=true'))).toEqual(['alice', 'bob', 'carol']);
   });
 
-  test('a list of users contains no hash', async () => {
+  test('a list of users contains no password hash', async () => {
     expect((await lab.call(bob, 'GET', 'users')).text).not.toMatch(/\$2b\$|assword"/);
   });
 

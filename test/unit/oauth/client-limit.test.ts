@@ -83,7 +83,7 @@ describe('guesses at client secrets from one address', () => {
     expect(lab.hashes.verified).toHaveLength(5);
   });
 
-  test('guesses at client secrets from one address are reset when the right secret is used', async () => {
+  test('the number of guesses at client secrets from one address is reset when the right secret is used', async () => {
     const lab = await createLab({ clients: [console] });
     for (let round = 0; round < 3; round += 1) {
       await guess(lab, 'console', 4);
@@ -93,7 +93,7 @@ describe('guesses at client secrets from one address', () => {
 });
 
 // evidence: client-secret-familiar-address
-test('guesses at client secrets from many addresses block new addresses, but not an address where the client has authenticated before', async () => {
+test('guesses at client secrets from many addresses block new addresses, but not an address from which the client has authenticated before', async () => {
   const lab = await createLab({ clients: [console], loginLimit: { perClient: 6 } });
   expect((await tryAs(lab, 'console', { right: true, from: '198.51.100.1' })).status).toBe(200);
   for (let index = 0; index < 6; index += 1) await guess(lab, 'console', 1, `192.0.2.${index}`);

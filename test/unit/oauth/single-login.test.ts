@@ -84,7 +84,7 @@ test('only the concurrent login whose session is written last stays valid if mul
 });
 
 describe('an authorization code while multipleLogin is disabled', () => {
-  test('an authorization code of the last login starts a session that stays valid, even if an earlier login completes late', async () => {
+  test('redeeming an authorization code of the last login starts a session that stays valid, even if an earlier login completes late', async () => {
     const [one, other] = replicas;
     const { promise, resolve: proceed } = Promise.withResolvers<void>();
     one.client.after = async ({ method }) => {
@@ -100,7 +100,7 @@ describe('an authorization code while multipleLogin is disabled', () => {
     expect(remaining().toSorted()).toEqual([last.metadata.name, redeemed.session.metadata.name].toSorted());
   });
 
-  test('an authorization code of a revoked login starts no session while multipleLogin is disabled', async () => {
+  test('redeeming an authorization code of a revoked login starts no session while multipleLogin is disabled', async () => {
     const [one, other] = replicas;
     const waiting = await code(one, await begin(one));
     const last = await begin(other);

@@ -81,7 +81,7 @@ describe('a bounded cache', () => {
     }
   });
 
-  test('a bounded cache deletes an entry', () => {
+  test('delete() of a bounded cache removes an entry and its bytes', () => {
     const { made } = cache();
     made.set('a', 1);
     made.delete('a');

@@ -52,7 +52,7 @@ const message = fc
     reply: lengths.slice(1).flatMap(() => between.reply),
   }));
 
-test('WebSocket messages of a client are parsed to the same result however they are split', () => {
+test('WebSocket messages of a client are parsed to the same result, however the received bytes are split', () => {
   fc.assert(
     fc.property(
       fc.array(fc.oneof(ping, pong, message), { maxLength: 8 }),
@@ -107,7 +107,7 @@ describe('an invalid WebSocket frame', () => {
   });
 });
 
-test('a WebSocket close frame without a code gets a close frame for a normal closure', () => {
+test('the reply to a WebSocket close frame without a code is a close frame with the code of a normal closure', () => {
   expect(new ClientFrames().replies(clientFrame(0x88, Buffer.alloc(0)))).toEqual([
     { frame: closing(normalClosure), isLast: true },
   ]);

@@ -47,7 +47,7 @@ test('JSON is converted to YAML of the same value, however the text is split int
   expect(await yamlOf(bytes)).toBe(whole);
 });
 
-test('YAML is written in block style, and simple strings without quotes', async () => {
+test('YAML is written in block style, with simple strings that have no quotes', async () => {
   const json = Buffer.from('{"kind":"Node","labels":{},"list":[{"a":"b","c":[1]},[2,"3"]]}');
   expect(await yamlOf([json])).toBe(`kind: Node
 labels: {}

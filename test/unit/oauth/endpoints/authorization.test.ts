@@ -217,7 +217,7 @@ describe('an authorization request', () => {
     ['an invalid port of an IPv6 address', { client_id: 'platform-cli', redirect_uri: 'http://[::1]:99999/callback' }],
     ['the built-in client of the pages', { client_id: 'platform-pages' }],
   ])(
-    'an authorization request with an invalid client or redirect URI shows an error page instead of redirecting: %s',
+    'an authorization request with an invalid client or redirect URI gets an error page instead of a redirect: %s',
     async (_, fields) => {
       const browser = browserOf(await lab());
       await codeOf(browser);
@@ -230,7 +230,7 @@ describe('an authorization request', () => {
   );
 
   // evidence: redirect-uri-repeated
-  test('an authorization request with two redirect URIs shows an error page instead of redirecting', async () => {
+  test('an authorization request with two redirect URIs gets an error page instead of a redirect', async () => {
     const response = await browserOf(await lab()).open(
       `${authorize()}&redirect_uri=${encodeURIComponent(redirectURI)}`,
     );
@@ -258,7 +258,7 @@ describe('an authorization request', () => {
     ['a resource that is not listed', { resource: 'https://files.example' }, 'invalid_target'],
     ['a long nonce', { nonce: 'n'.repeat(513) }, 'invalid_request'],
     ['prompt=none without a login', { prompt: 'none' }, 'login_required'],
-  ])('an authorization request with %s redirects the error to the client', async (_, fields, error) => {
+  ])('the error for an authorization request with %s is redirected to the client', async (_, fields, error) => {
     const response = responseOf(await browserOf(await lab()).open(authorize(fields)));
     expect(response).toEqual({ error, error_description: expect.any(String), state: 'a state/&=+', iss: issuer });
   });
@@ -272,7 +272,7 @@ describe('an authorization request', () => {
   });
 
   // evidence: authorize-repeated-parameter
-  test('an authorization request that repeats a parameter redirects the error to the client', async () => {
+  test('the error for an authorization request that repeats a parameter is redirected to the client', async () => {
     const response = await browserOf(await lab()).open(`${authorize()}&scope=email`);
     expect(responseOf(response)).toMatchObject({
       error: 'invalid_request',
@@ -347,7 +347,7 @@ describe('an authorization request', () => {
   );
 
   test.each(['1x', '1'.repeat(10)])(
-    'an authorization request with the invalid max_age=%s redirects the error to the client',
+    'the error for an authorization request with the invalid max_age=%s is redirected to the client',
     async (max_age) => {
       const response = await browserOf(await lab()).open(authorize({ max_age }));
       expect(responseOf(response)).toMatchObject({ error: 'invalid_request' });
@@ -358,7 +358,7 @@ describe('an authorization request', () => {
     expect((await browserOf(await lab()).open(authorize({ nonce: 'n'.repeat(512) }))).status).toBe(200);
   });
 
-  test('an authorization request redirects an error without internal details to the client while the cluster does not respond', async () => {
+  test('an authorization request while the cluster does not respond causes a redirect with an error that has no internal details', async () => {
     const made = await lab();
     const browser = browserOf(made);
     await codeOf(browser);
@@ -489,7 +489,7 @@ describe('an authorization code', () => {
     );
   });
 
-  test('a refresh token in place of an authorization code is rejected, and the session of the refresh token continues', async () => {
+  test('a refresh token in place of an authorization code is rejected, and the session of the refresh token stays valid', async () => {
     const made = await lab();
     const tokens = (await made.token(exchange(await codeOf(browserOf(made))))).json();
     const refreshToken = String(tokens['refresh_token']);

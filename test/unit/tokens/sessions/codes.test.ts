@@ -64,7 +64,7 @@ async function approve(): Promise<boolean> {
 }
 
 describe('an authorization code', () => {
-  test('an authorization code starts an active session with a refresh token', async () => {
+  test('redeeming an authorization code starts an active session with a refresh token', async () => {
     const code = await newCode();
     expect(phases()).toEqual(['Pending']);
     const redeemed = await use(code);
@@ -73,7 +73,7 @@ describe('an authorization code', () => {
     expect(await granted(replica.sessions, (redeemed as Redeemed).refreshToken ?? '')).toEqual(expect.any(String));
   });
 
-  test('an authorization code starts a session without a refresh token or an idle timeout if no refresh token is allowed', async () => {
+  test('redeeming an authorization code starts a session without an idle timeout if no refresh token is allowed', async () => {
     const code = await replica.sessions.codes.create({ ...login, code: { redirectURI } }, minute, false);
     const redeemed = (await redeem(replica.sessions, code, { isRefreshable: false })) as Redeemed;
     expect(redeemed).not.toHaveProperty('refreshToken');
@@ -182,12 +182,12 @@ describe('an authorization code', () => {
     expect(await use(code)).toBe('ended');
   });
 
-  test('an authorization code of an active login starts a session', async () => {
+  test('redeeming an authorization code of an active login starts a session', async () => {
     const { session } = await replica.sessions.create(login);
     expect(await use(await newCode({ redirectURI, login: session.metadata.name }))).toMatchObject({ session: {} });
   });
 
-  test('an authorization code starts at most one session if two replicas redeem it concurrently', async () => {
+  test('an authorization code that two replicas redeem concurrently starts at most one session', async () => {
     const other = await made.replica();
     const code = await newCode();
     const all = await Promise.all([replica, other].map((one) => redeem(one.sessions, code)));
@@ -214,7 +214,7 @@ describe('an authorization code whose session is changed concurrently', () => {
     expect(await use(code)).toMatchObject({ session: { status: { phase: 'Active' } } });
   });
 
-  test('an authorization code gets 503 after five attempts if its session is changed concurrently each time', async () => {
+  test('redeeming an authorization code fails with 503 after five attempts if its session is changed concurrently each time', async () => {
     const code = await newCode();
     disturb(5);
     await expect(use(code)).rejects.toMatchObject({ code: 503 });
@@ -271,7 +271,7 @@ describe('a device code', () => {
     expect(await use(code)).toBe('ended');
   });
 
-  test('a device code starts a session for the user who approves the device', async () => {
+  test('redeeming a device code starts a session for the user who approved the device', async () => {
     const code = await newDevice();
     expect(await approve()).toBe(true);
     await settle();

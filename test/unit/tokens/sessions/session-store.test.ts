@@ -73,7 +73,7 @@ describe('the session store of a replica', () => {
   });
 });
 
-test('revoking a session gets 503 after five attempts if the session is changed concurrently each time', async () => {
+test('revoking a session fails with 503 after five attempts if the session is changed concurrently each time', async () => {
   const { sessions, client } = await lab().replica();
   const { session } = await sessions.create(login);
   let writes = 0;
