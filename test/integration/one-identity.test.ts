@@ -323,7 +323,7 @@ test('a ServiceAccount token identifies the same user in whoami, the audit log a
 });
 
 describe('an LDAP login', () => {
-  test('an LDAP login identifies the same user in whoami, the audit log and kube-apiserver', async () => {
+  test('a token from an LDAP login identifies the same user in whoami, the audit log and kube-apiserver', async () => {
     const response = await eventually('the directory responds', async () => {
       const given = await postForm(passwordForm('Jürgen Müller', password));
       expect(given.status).toBe(200);

@@ -55,7 +55,7 @@ test('an authorization decision is reused for 10 s, as measured by the monotonic
   }
 });
 
-describe('the access review names the user', () => {
+describe('the user in a SubjectAccessReview', () => {
   test.each<[string, UserInfo, object]>([
     ['a user', alice, { user: 'alice', uid: '42', groups: ['a', 'b'] }],
     ['a user without uid and groups', { ...alice, uid: undefined as never, groups: [] }, { user: 'alice', groups: [] }],
@@ -64,7 +64,7 @@ describe('the access review names the user', () => {
       { ...alice, extra: { scopes: ['x', 'y'] } },
       { user: 'alice', uid: '42', groups: ['a', 'b'], extra: { scopes: ['x', 'y'] } },
     ],
-  ])('the access review contains the fields of %s', async (_, user, expected) => {
+  ])('a SubjectAccessReview contains the fields of %s', async (_, user, expected) => {
     const { authorizer, reviewed } = lab();
     await authorizer.authorize(user, listNodes);
     const { spec, ...rest } = reviewed();
@@ -73,7 +73,7 @@ describe('the access review names the user', () => {
   });
 });
 
-describe('the access review names the request', () => {
+describe('the request in a SubjectAccessReview', () => {
   test.each<[Attributes, object]>([
     [
       { verb: 'watch', group: 'apps', resource: 'deployments' },
@@ -83,7 +83,7 @@ describe('the access review names the request', () => {
       { verb: 'get', group: '', resource: 'pods', subresource: 'log', namespace: 'ns', name: 'p' },
       { subresource: 'log', namespace: 'ns', name: 'p' },
     ],
-  ])('the access review contains the request attributes %j', async (attributes, expected) => {
+  ])('a SubjectAccessReview contains the request attributes %j', async (attributes, expected) => {
     const { authorizer, reviewed } = lab();
     await authorizer.authorize(alice, attributes);
     expect(reviewed()).toMatchObject({
@@ -91,7 +91,7 @@ describe('the access review names the request', () => {
     });
   });
 
-  test('the access review contains the path of a non-resource request', async () => {
+  test('a SubjectAccessReview contains the path of a non-resource request', async () => {
     const { authorizer, reviewed } = lab();
     await authorizer.authorize(alice, { verb: 'get', path: '/metrics' });
     const { spec } = reviewed();
