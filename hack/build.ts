@@ -46,6 +46,9 @@ const shared = {
   format: 'esm',
   sourcemap: true,
   sourcesContent: false,
+  // V8 keeps the source text in memory. Names are kept, because stack traces and profiles show them.
+  minifySyntax: true,
+  minifyWhitespace: true,
   logLevel: 'warning',
   // The same without tsconfig.json, which an image build does not have.
   tsconfigRaw: { compilerOptions: { verbatimModuleSyntax: true } },
