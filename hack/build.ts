@@ -46,6 +46,9 @@ const shared = {
   format: 'esm',
   sourcemap: true,
   sourcesContent: false,
+  // V8 keeps the source text in memory. Names are kept, because stack traces and profiles show them.
+  minifySyntax: true,
+  minifyWhitespace: true,
   logLevel: 'warning',
   // The output must not depend on tsconfig.json, because an image build does not have that file.
   tsconfigRaw: { compilerOptions: { verbatimModuleSyntax: true } },

@@ -43,6 +43,18 @@ export const nativeHashFunctions: HashFunctions = {
   },
 };
 
+/**
+ * Returns a well-formed hash with these parameters that no password has. Its digest is random, so that creating the
+ * decoy computes no hash.
+ */
+function decoyOf(parameters: HashParameters): string {
+  const [name, ...costs] = parameters.split(':');
+  const base64 = (bytes: number): string => randomBytes(bytes).toString('base64').replace(/=+$/, '');
+  if (name === 'bcrypt') return `$2b$${costs[0]?.padStart(2, '0')}$${base64(40).replaceAll('+', '.').slice(0, 53)}`;
+  const [memory, passes, lanes] = costs;
+  return `$argon2id$v=19$m=${memory},t=${passes},p=${lanes}$${base64(16)}$${base64(32)}`;
+}
+
 const workOf = (parameters: HashParameters): number =>
   parameters
     .split(':')
@@ -65,7 +77,7 @@ export class Passwords {
     total: maxConcurrentHashes(availableParallelism(), process.env),
     queue: { total: 256, perUser: 64, timeout: 60_000 },
   });
-  readonly #decoys = new Map<HashParameters, Promise<string>>();
+  readonly #decoys = new Map<HashParameters, string>();
   /** Running mean of the duration of a verification in milliseconds, by hash parameters. */
   readonly #costs = new Map<HashParameters, number>();
   #inUse: readonly HashParameters[] = [preferred];
@@ -87,12 +99,13 @@ export class Passwords {
 
   /**
    * Sets the hash parameters in use, so that a failure never takes less time than a hash with the slowest parameters.
-   * Measures each set of parameters once, on a decoy. If that fails, the parameters are measured at their first use.
-   * Never rejects.
+   * Several sets of parameters are measured once each, on a decoy; a single set needs no comparison. If that fails, the
+   * parameters are measured at their first use. Never rejects.
    */
   async prepare(inUse: Iterable<HashParameters>): Promise<void> {
     const all = [...new Set(inUse)];
     this.#inUse = all.length === 0 ? [preferred] : all;
+    if (this.#inUse.length === 1) return;
     for (const parameters of this.#inUse)
       if (!this.#costs.has(parameters)) await this.#verifyDecoy(parameters, '').catch(() => undefined);
   }
@@ -143,12 +156,7 @@ export class Passwords {
 
   async #verifyDecoy(parameters: HashParameters, password: string): Promise<void> {
     let decoy = this.#decoys.get(parameters);
-    if (decoy === undefined) {
-      decoy = this.#functions.hash(randomBytes(16).toString('base64'), parameters);
-      this.#decoys.set(parameters, decoy);
-      // If the decoy cannot be created, its next use tries again.
-      decoy.catch(() => this.#decoys.delete(parameters));
-    }
-    await this.#measured(parameters, await decoy, password);
+    if (decoy === undefined) this.#decoys.set(parameters, (decoy = decoyOf(parameters)));
+    await this.#measured(parameters, decoy, password);
   }
 }

@@ -44,6 +44,24 @@ describe('the hash functions', () => {
     },
   );
 
+  test.each(['bcrypt:4', 'bcrypt:12', 'argon2id:256:2:1', 'argon2id:1024:1:4', preferred])(
+    'verifying a password of an unknown user verifies a hash with the parameters %s, which matches no password',
+    async (parameters) => {
+      const tried: unknown[] = [];
+      const passwords = new Passwords({
+        ...nativeHashFunctions,
+        async verify(hash, password) {
+          tried.push(parametersOf(hash), await nativeHashFunctions.verify(hash, password));
+          return false;
+        },
+      });
+      await passwords.prepare([parameters]);
+      tried.length = 0;
+      expect(await passwords.verify(undefined, 'x')).toBe(false);
+      expect(tried).toEqual([parameters, false]);
+    },
+  );
+
   test.each(['bcrypt:4', 'argon2id:256:2:1'])(
     'a hash with the parameters %s depends on every byte of a password that contains a NUL',
     async (parameters) => {
@@ -138,6 +156,17 @@ describe('verifying a password', () => {
     const passwords = new Passwords(hashes);
     expect(await passwords.verify(undefined, 'x')).toBe(false);
     expect(hashes.verified).toEqual([preferred]);
+  });
+
+  // The memory of the first hash stays with the process.
+  test.each([
+    ['no hash parameters', []],
+    ['one set of hash parameters', [slow]],
+    ['the same hash parameters twice', [slow, slow]],
+  ])('preparing %s computes no hash', async (_what, inUse) => {
+    const hashes = new CountingHashes();
+    await new Passwords(hashes).prepare(inUse);
+    expect(hashes).toMatchObject({ verified: [], hashed: [] });
   });
 
   test('verifying a password for an unknown user uses the slowest parameters currently in use', async () => {
