@@ -40,7 +40,7 @@ describe('the help', () => {
     expect(flagsTable().map(([flag]) => flag.replace(/=.*/, ''))).toEqual(names.map((name) => `--${name}`));
   });
 
-  test('the help of credential lists its flags', () => {
+  test('the help of the credential command lists the flags of that command', () => {
     const text = (informationFor(['credential', '--help']) ?? '').replaceAll(/\s+/g, ' ');
     for (const [flag, meaning] of credentialFlagsTable()) expect(text).toContain(`${flag} ${meaning}`);
   });

@@ -115,7 +115,7 @@ describe('an unknown key is reported', () => {
   });
 
   test.each(['colour', 'multipleLoginsss', 'x', '__proto__'])(
-    'an unknown key is reported without a suggestion if none is close: %s',
+    'an unknown key is reported without a suggestion if no known key is similar: %s',
     (key) => {
       expect(messagesFor(`${key}: 1`)).toEqual([`authentication.${key}: is not a known key`]);
     },

@@ -139,7 +139,7 @@ describe('the OpenAPI 3 document', () => {
     });
   });
 
-  test('the OpenAPI 3 document lists the parameters of a watch for single objects too', async () => {
+  test('the OpenAPI 3 document lists the parameters of a watch also for a watch of a single object', async () => {
     const { paths } = await document(groupPath);
     const namesOf = (path: string): string[] => {
       const operation = paths?.[path]?.['get'] as { parameters: { in: string; name: string }[] } | undefined;
@@ -196,7 +196,7 @@ describe('the OpenAPI 3 document', () => {
   });
 });
 
-test('kubectl explain finds in the OpenAPI 3 document the description of a kind that no API of the cluster has', async () => {
+test('the OpenAPI documents describe a kind that only this server has, so that kubectl explain finds the kind', async () => {
   const wanted = {
     'io.platform.logging.v1.LogQuery': {
       description: 'What was found',

@@ -46,7 +46,7 @@ describe('a client with a secret', () => {
     ['web', 'rejected', []],
     ['app', 'rejected', ['right\n']],
     ['nobody', 'rejected', ['right']],
-  ])('authentication of the client %s is %s with the presented secrets %j', async (name, outcome, secrets) => {
+  ])('a request of the client %s is %s with the presented secrets %j', async (name, outcome, secrets) => {
     expect(await authenticate(name, ...secrets)).toBe(outcome === 'accepted' ? name : undefined);
   });
 
@@ -100,7 +100,7 @@ describe('a client with a hashed secret', () => {
   });
 
   test.each(['web', 'plain', 'nobody', 'platform-cli'])(
-    'a wrong secret of the client %s costs one hash, so that the duration does not reveal which clients exist',
+    'a wrong secret for the client %s costs one hash computation, so that the response time does not reveal which clients exist',
     async (name) => {
       expect(await workOf(name, 'wrong')).toBe(1);
       expect(await workOf(name, 'wrong', 'also wrong')).toBe(2);
@@ -139,7 +139,7 @@ describe('secrets in many requests from one address', () => {
 describe('the well-known client', () => {
   const wellKnown = { name: 'platform', secret: 'platform' };
 
-  test('the well-known client is marked as well-known, and so is any client with the same secret', () => {
+  test('only the well-known client is marked as well-known, and only its default secret is marked as known', () => {
     configure(wellKnown, { name: 'web', secret: 'platform' });
     expect(accounts.directory.clients.get('platform')).toMatchObject({ isWellKnown: true, hasKnownSecret: true });
     expect(accounts.directory.clients.get('web')).toMatchObject({ isWellKnown: false, hasKnownSecret: false });

@@ -103,7 +103,7 @@ test('an e-mail address shared by two configured users is reported for both of t
   ]);
 });
 
-test('missing tokens of the audit webhook and of the trace receiver, and a missing credential of the log store, are reported with their paths', () => {
+test('missing credentials of the audit webhook, the trace receiver and the log store are reported with their configuration paths', () => {
   const tokenRef = { name: 'one', key: 'two' };
   const audit = { webhook: { tokenRef } } as unknown as PlatformConfiguration['audit'];
   const logging = { store: 'loki', loki: { tokenRef } } as unknown as PlatformConfiguration['logging'];

@@ -78,7 +78,7 @@ test('a failed write of the last login is retried', async () => {
   expect(patches()).toHaveLength(2);
 });
 
-test('the last login is not written by a replica that first sees the write of another replica', async () => {
+test('a pending last login is not written if another replica writes it first', async () => {
   note();
   accounts.cluster.put(usersPath, { metadata: { name: 'bob' }, spec: {}, status: { lastLoginTime: now() } });
   await accounts.clock.advance(1);
@@ -86,7 +86,7 @@ test('the last login is not written by a replica that first sees the write of an
   expect(patches()).toHaveLength(0);
 });
 
-test('the last login is written at the latest when the replica stops', async () => {
+test('a pending last login is written when the replica stops', async () => {
   note();
   await lastLogins.stop();
   expect(patches()).toHaveLength(1);

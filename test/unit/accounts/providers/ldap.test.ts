@@ -32,7 +32,7 @@ interface Login {
   readonly bindPassword?: string | undefined;
 }
 
-/** Looks the name up, and authenticates unless the entry is rejected. */
+/** Looks up the name, and sends the password unless the entry is rejected. */
 const attemptLogin = async (changes: Login = {}, settings: Partial<LDAPSettings> = {}) => {
   const { login, password, bindPassword } = {
     login: 'erin',

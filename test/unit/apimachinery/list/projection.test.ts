@@ -71,7 +71,7 @@ describe('the projection of an object', () => {
   });
 });
 
-/** The same projection, on decoded values. */
+/** Simple implementation of the projection, which works on decoded values. */
 function naive(value: unknown, paths: readonly (readonly string[])[]): unknown {
   if (paths.length === 0) return undefined;
   if (paths.some((path) => path.length === 0)) return value;

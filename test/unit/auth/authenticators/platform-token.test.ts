@@ -68,7 +68,7 @@ describe('an access token of this server', () => {
       via: 'token',
       sessionID: session.metadata.name,
     });
-    // The same object: caches of access reviews use it as a key.
+    // Every request must get the same object, since the cache of access reviews uses this object as a key.
     expect(await authenticate(token)).toBe(user);
     accounts.configure({ users: [{ username: 'alice', groups: ['b'] }] });
     expect(await authenticate(token)).toMatchObject({ groups: ['b', 'system:authenticated'] });
@@ -129,7 +129,7 @@ describe('an access token of this server', () => {
     await expect(authenticate(token)).rejects.toMatchObject({ code: 503, headers: { 'Retry-After': '1' } });
   });
 
-  test('an access token of this server that names another user or client than its session is rejected with 401', async () => {
+  test('an access token of this server whose user or client differs from those of its session is rejected with 401', async () => {
     const { accounts, session, authenticate } = await logIn();
     accounts.configure({
       users: [{ username: 'alice' }, { username: 'bob' }],
@@ -157,7 +157,7 @@ test('a token that names this issuer but has a wrong signature is rejected with 
 });
 
 test.each([['opaque'], [craftJWT({ alg: 'ES256' }, { iss: 'https://another.example' })], ['']])(
-  'a token that this server did not issue is left to the other authenticators: %j',
+  'a token that this server did not issue is passed to the next authenticator: %j',
   async (token) => {
     const { authenticate } = await logIn();
     expect(await authenticate(token)).toBeUndefined();
@@ -188,7 +188,7 @@ test('a ServiceAccount keeps its Kubernetes identity after a token exchange, and
   expect(via({})).toBe('token');
 });
 
-test('cached objects of a user with many sessions are evicted', () => {
+test('the oldest cached user object is evicted when a user has more than 1,000 sessions', () => {
   const alice: Subject = { username: 'alice', uid: '1', groups: [], displayName: undefined, email: undefined };
   const userOf = usersOf((key) => validToken(key, alice));
   const [first, other] = [userOf('first'), userOf('other')];
