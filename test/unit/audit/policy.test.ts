@@ -84,7 +84,7 @@ describe('an audit policy rule', () => {
     expect(levelOf([{ level: 'Metadata', users: ['bob'] }], request('GET', pods, alice))).toBe('None');
   });
 
-  test('an audit policy rule omits stages in addition to those that the policy omits, and overrides managedFields', () => {
+  test('an audit policy rule omits stages in addition to the stages that the policy omits, and overrides omitManagedFields', () => {
     const { policy } = audit.parse({
       policy: {
         rules: [{ level: 'Metadata', omitStages: ['ResponseStarted'], omitManagedFields: false }],

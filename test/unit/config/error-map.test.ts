@@ -161,7 +161,7 @@ describe('the path of a problem', () => {
 
 describe('a redirect URI', () => {
   test.each(['https://*.example.com/cb', 'https://console.example.com/*', 'com.example.app:/*', '*'])(
-    'the redirect URI %s is rejected because it is not exact',
+    'the redirect URI %s is rejected because it contains a wildcard',
     (uri) => {
       for (const key of ['redirectURIs', 'postLogoutRedirectURIs'])
         expect(messagesFor(`clients: [{${web}, ${key}: ["${uri}"]}]`)).toEqual([
@@ -171,7 +171,7 @@ describe('a redirect URI', () => {
   );
 });
 
-test('errors of the configuration never quote a value that may be a secret, whatever is wrong with the value', () => {
+test('errors of the configuration never quote a value that can be a secret, whatever is wrong with the value', () => {
   const secret = '7301994433';
   for (const value of [secret, `"${secret}"`, `[${secret}]`, `{a: ${secret}}`, `"${secret}${'x'.repeat(300)}"`]) {
     const messages = messagesFor(`users:

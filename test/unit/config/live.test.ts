@@ -14,7 +14,7 @@ describe('the live configuration', () => {
     expect(() => live.value).toThrow('no configuration has been accepted yet');
   });
 
-  test('the live configuration keeps the last valid document while a newer document is rejected, and reports its problems', () => {
+  test('the live configuration keeps the last valid document while a newer document is rejected, and reports the problems of the newer document', () => {
     const live = new LiveConfiguration();
     live.accept(first);
     const problems = [{ path: 'kind', message: 'is wrong' }];

@@ -21,9 +21,9 @@ afterAll(() => {
 });
 
 let server: Server;
-/** Functions that cause each event for the open requests of the server. */
+/** Functions that trigger these events for the open request. */
 let ends: Record<'its user changes' | 'its session is revoked', () => void>;
-/** The outcome of the handler of the request. */
+/** Resolves with the error of the request handler, or with undefined if the handler succeeds. */
 let handled: Promise<unknown>;
 let info: Pick<RequestInfo, 'verb' | 'subresource' | 'isLongRunning'>;
 beforeEach(async () => {
@@ -72,7 +72,7 @@ function nextRequest(): Promise<{ readonly response: ServerResponse; readonly cl
   });
 }
 
-/** The text that a client read, and whether the response was complete. */
+/** Returns the text that a client read, and whether the response was complete. */
 async function read(message: IncomingMessage): Promise<readonly [text: string, isWhole: boolean]> {
   let text = '';
   try {

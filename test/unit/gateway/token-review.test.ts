@@ -179,7 +179,7 @@ test('a chunked TokenReview of more than 64 KiB gets 413', async () => {
   expect([response.status, kube.taken(), validated]).toEqual([413, [], []]);
 });
 
-test('a TokenReview that the client aborts gets 400, so that it is not logged as an error of the server', async () => {
+test('a TokenReview that the client aborts gets 400, so that the abort is not logged as a server error', async () => {
   const failure = new Promise((resolve) => (failed = resolve));
   const client = send(
     app,

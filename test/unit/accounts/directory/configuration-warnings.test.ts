@@ -88,7 +88,7 @@ test('no warning is reported for Secrets that have not been read yet', async () 
   expect(reported).toEqual([[expect.objectContaining({ path: 'authentication.clients[1] (b).secretRef' })]]);
 });
 
-test('an e-mail address shared by two configured users is reported for both of them', async () => {
+test('an e-mail address that two configured users share is reported for both users', async () => {
   await configure({
     users: [
       { username: 'erin', email: 'Both@example.com' },

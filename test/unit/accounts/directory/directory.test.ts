@@ -104,7 +104,7 @@ describe('a User object', () => {
     expect(account('bob')).toMatchObject({ groups: ['b'], passwordChangeRequired: true });
   });
 
-  test('a User object keeps its account when only its status changes', async () => {
+  test('a User object keeps the same account when only the status of the object changes', async () => {
     await accounts.putUser('bob');
     const before = account('bob');
     const user = accounts.cluster.get(usersPath, 'bob');
@@ -159,7 +159,7 @@ test('a configured user must change the password until the Secret records a pass
   expect(account('alice')).toMatchObject({ passwordHash, passwordChangeRequired: false });
 });
 
-test('an identity provider manages the passwords of its users while it is configured', async () => {
+test('an identity provider manages the passwords of its users while the provider is configured', async () => {
   const ldap = { url: 'ldaps://corp.example', userSearch: { base: 'dc=example' } };
   await accounts.putUser('bob', { identities: [identity] }, false);
   const keepers = (): readonly string[] | undefined => {
@@ -327,7 +327,7 @@ describe('failed logins are reset', () => {
   });
 });
 
-/** Starts to wait until `shows` holds; returns a function that reports whether the wait is over. */
+/** Starts a wait until `shows` returns true, and returns a function that reports whether the wait is over. */
 const waits = async (shows: () => boolean): Promise<() => boolean> => {
   let isDone = false;
   void accounts.directory.waitUntil(shows).then(() => (isDone = true));

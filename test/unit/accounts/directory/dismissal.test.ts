@@ -241,14 +241,14 @@ describe('a session is not revoked', () => {
     expect(bob()).toBe('Active');
   });
 
-  test('a session of a device authorization is not revoked while it waits for approval', async () => {
+  test('a session of a device authorization is not revoked while the authorization waits for approval', async () => {
     const device = { userCode: 'BCDF-GHJK', sourceIP: '192.0.2.1', life: 10 * minute, refreshable: true };
     await accounts.sessions.devices.create({ clientID: 'web' }, device);
     await accounts.clock.advance(5 * minute);
     expect(await accounts.sessions.devices.findPending(device.userCode)).toBeDefined();
   });
 
-  test('a session of a client or of a ServiceAccount is not revoked while its client exists', async () => {
+  test('a session of a client or of a ServiceAccount is not revoked while the client exists', async () => {
     const { username: userName, uid: userUID } = accounts.directory.clients.get('web')?.subject ?? {
       username: '',
       uid: '',
@@ -276,7 +276,7 @@ describe('the sweep revokes a session', () => {
     await accounts.putUser('bob');
     await accounts.putUser('bob', { state: 'Disabled' });
     const bob = await begin('bob');
-    // This replica may not know the user yet.
+    // The user can still be unknown to this replica.
     await accounts.clock.advance(minute);
     expect(bob()).toBe('Active');
     await accounts.clock.advance(5 * minute);

@@ -8,7 +8,7 @@ import { startAccounts, type Accounts } from '../../../labs/accounts.ts';
 import { settle } from '../../../labs/cluster-fakes.ts';
 
 let accounts: Accounts;
-/** Client of these conditions only; the replica has a separate client. */
+/** Client that only the `UserConditions` under test uses. The replica has a separate client. */
 let client: MemoryClient;
 let conditions: UserConditions;
 let lines: () => string[];
@@ -33,7 +33,7 @@ async function checkUser(username: string): Promise<void> {
   await settle();
 }
 
-test('a User who is allowed to log in gets the condition Accepted unless it is already set', async () => {
+test('a User who is allowed to log in gets the condition Accepted, unless the condition is already set', async () => {
   await accounts.putUser('bob');
   const { resourceVersion } = accounts.users.get('bob')?.metadata ?? {};
   await checkUser('bob');

@@ -105,7 +105,7 @@ describe('the login history of a user', () => {
     expect(await histories.of(alice)).toHaveLength(1);
   });
 
-  test('the login history of a user is limited in length and age', async () => {
+  test('the login history of a user is limited in the number and age of its entries', async () => {
     settings = { maxEntries: 3, keep: hour };
     const { histories } = replica();
     for (let index = 0; index < 5; index += 1) {

@@ -596,7 +596,7 @@ describe('unlocking a user', () => {
   const email = 'alice@example.com';
   const byEmail = { ...attempt(email), account: 'alice' };
 
-  test('unlocking a user resets its failures by username and by e-mail address, but not those of other users', () => {
+  test('unlocking a user resets the failures by username and by e-mail address, but not the failures of other users', () => {
     const { limiter, wait, fail } = lab({ ...limit, perAddress: 100 });
     const all = [attempt('alice'), byEmail, attempt('bob')];
     for (const one of all) fail(one, 5);
@@ -605,7 +605,7 @@ describe('unlocking a user', () => {
     expect(all.map((one) => wait(one) > 0)).toEqual([false, false, true]);
   });
 
-  test('unlocking a user without an e-mail address resets its failures by username', () => {
+  test('unlocking a user without an e-mail address resets the failures by username', () => {
     const { limiter, wait, fail } = lab();
     fail(attempt('alice'), 5);
     limiter.unlock({ username: 'alice', email: undefined });

@@ -355,7 +355,7 @@ describe('a replica', () => {
 
 const tables = (): string[] => cluster.list(path).map(({ metadata }) => metadata.name);
 
-/** Stores a table of failures until this time, as another replica would. */
+/** Stores a table of failures of alice, the last of them at this time, under the name of another replica. */
 const leave = (name: string, at: number): void => {
   const failures = [{ key: 'mark of u:alice', count: 9, last: new Date(at).toISOString() }];
   cluster.put(path, { metadata: { name }, status: { failures } });

@@ -61,7 +61,7 @@ const failing = (method: string, failure: Error): void => {
 };
 
 describe('a new password', () => {
-  test('a new password replaces the old one of a User, and this replica uses it when the call returns', async () => {
+  test('a new password of a User replaces the old password, and this replica accepts the new password when the call returns', async () => {
     const uid = await accounts.putUser('bob');
     await accounts.passwordStore.change(changeable('bob'), 'new password', false);
     expect(await logIn('bob', 'new password')).toBe(true);

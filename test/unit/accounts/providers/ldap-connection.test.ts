@@ -12,7 +12,7 @@ import {
 import { done } from '../../../fakes/ber.ts';
 import { LDAPServer } from '../../../fakes/ldap-server.ts';
 
-/** RFC 4511 section 4.14. */
+/** StartTLS request of RFC 4511 section 4.14. */
 const startTLSRequest = { operation: 'extended', oid: '1.3.6.1.4.1.1466.20037' };
 
 test.each([

@@ -152,7 +152,7 @@ describe('a first LDAP login', () => {
     ['that of a configured user', 'ALICE'],
     ['that of a User', 'bob'],
     ['not a valid username', '爱丽丝'],
-  ])('a first LDAP login is rejected if the name is %s', async (_, username) => {
+  ])('a first LDAP login is rejected if the username is %s', async (_, username) => {
     const made = await lab();
     await made.putUser('bob');
     made.ldap.entries.set('erin', { subject: '1', username });
@@ -382,7 +382,7 @@ const atBoth = (...requests: string[]): string[] =>
   ['one', 'two'].flatMap((name) => requests.map((request) => `ldaps://${name}.example ${request}`));
 
 describe('failed LDAP logins', () => {
-  test('failed LDAP logins are counted for one name regardless of its case', async () => {
+  test('failed LDAP logins with spellings of one name in different case are counted together', async () => {
     const made = await lab();
     const statuses: number[] = [];
     for (const name of ['erin', 'ERIN', 'Erin', 'eRin']) statuses.push((await as(made, name, 'wrong')).status);

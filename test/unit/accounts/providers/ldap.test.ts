@@ -227,7 +227,7 @@ describe('the groups of an LDAP login', () => {
   });
 });
 
-/** RFC 4511 section 4.1.9. */
+/** Result code `busy` of RFC 4511 section 4.1.9. */
 const busy = 51;
 const refusals = [19, 48, 49, 53];
 const isBindOf =

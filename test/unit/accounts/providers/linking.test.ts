@@ -1,4 +1,4 @@
-/** Users of identity providers, while other replicas and administrators change them. */
+/** Links between Users and identity providers while other replicas and administrators change the Users. */
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { Linking } from '../../../../src/accounts/providers/linking.ts';
 import { PersonRefused, type Person } from '../../../../src/accounts/providers/person.ts';
@@ -174,7 +174,7 @@ describe('the User of a later login', () => {
     ]);
   });
 
-  test('the User of a later login is returned unchanged when it is deleted in the meantime', async () => {
+  test('the User of a later login is returned unchanged when the User is deleted in the meantime', async () => {
     await accounts.putUser('erin', linked, false);
     before = {
       PATCH: () => {

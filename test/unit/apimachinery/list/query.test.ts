@@ -284,7 +284,7 @@ describe('a list of /kapis', () => {
     );
   });
 
-  test('sortBy compares RFC 3339 times by every digit, whatever their offsets and notation', () => {
+  test('a list of /kapis sorts RFC 3339 times by every digit, whatever their offsets and notation', () => {
     const minute = fc.integer({ min: 28_000_000, max: 28_000_002 });
     const nanosecond = fc.oneof(
       fc.constantFrom(0, 1, 999, 1_000, 999_999, 1_000_000, 999_999_999),
@@ -313,7 +313,7 @@ describe('a list of /kapis', () => {
     );
   });
 
-  test('sortBy compares strings by code point', () => {
+  test('a list of /kapis sorts strings by code point', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), fc.string({ unit: 'binary' }), (a, b) => {
         expect(Math.sign(byCodePoint(a, b))).toBe(Math.sign(Buffer.compare(Buffer.from(a), Buffer.from(b))));

@@ -1,4 +1,4 @@
-/** Watches whose filters search objects delay only their own user. A look-up takes one millisecond here. */
+/** Watches with expensive filters delay only watches of the same user. Each look-up takes one millisecond. */
 import { afterEach, beforeEach, expect, jest, test } from '@jest/globals';
 import type { Route } from '../../../../src/http/route.ts';
 import { kapisRoutes } from '../../../../src/resources/routes.ts';

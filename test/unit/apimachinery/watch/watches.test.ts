@@ -322,7 +322,7 @@ describe('a watch', () => {
     started.response.stalled = true;
     for (let version = 20; version < 100; version += 1) modify('a', version);
     await settle();
-    // The history holds this many changes. The next change drops one that the client has not received.
+    // The history holds this many changes. The next change drops a change that the client has not received.
     for (let version = 100; version < 10_100; version += 1) modify('a', version);
     await settle();
     expect(started.response.destroyed).toBe(false);
@@ -472,7 +472,7 @@ describe('a watch', () => {
     expect(await refused(routes, `${path}?watch=true&${query}`)).toMatchObject({ code });
   });
 
-  test('a watch reports every random change of the store that its selector allows', async () => {
+  test('a watch with a selector reports every random change of matching objects in the store', async () => {
     const started = await watch('resourceVersion=10&labelSelector=odd');
     const seen = new Map<string, number>();
     let version = 10;

@@ -84,7 +84,7 @@ describe('session fixation', () => {
   });
 
   // evidence: login-cookie-invented
-  test('a login does not make a cookie valid that this server never issued', async () => {
+  test('a login with a cookie that this server never issued does not make the cookie valid', async () => {
     const made = await lab();
     const victim = browserOf(made);
     const planted = `${'a'.repeat(32)}.${'A'.repeat(43)}.${'A'.repeat(22)}`;

@@ -88,7 +88,7 @@ test.each<[string, string, ChainSpec]>([
   ['of a leaf that is signed with SHA-1', 'rejected', specOf(chain({ hash: 'SHA-1' }, {}))],
   ['with a trusted CA that is self-signed with SHA-1', 'accepted', specOf(chain({}, { hash: 'SHA-1' }))],
   ['with name constraints', 'rejected', specOf(chain({}, { unknown: 'constraints' }, {}))],
-])('a certificate chain %s is %s, as kube-apiserver does', async (_, outcome, spec) => {
+])('a certificate chain %s is %s, as in kube-apiserver', async (_, outcome, spec) => {
   const accepted = outcome === 'accepted';
   expect(isAccepted(spec, allowed)).toBe(accepted);
   expect((await verify(spec)) !== undefined).toBe(accepted);

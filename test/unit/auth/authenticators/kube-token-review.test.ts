@@ -48,7 +48,7 @@ function hold(client: MemoryClient): () => void {
 const refusal = { code: 401, headers: { 'WWW-Authenticate': expect.stringContaining('error="invalid_token"') } };
 
 describe('a token that kube-apiserver accepts', () => {
-  test('a token that kube-apiserver accepts authenticates its user with all fields of the review and system:authenticated', async () => {
+  test('a token that kube-apiserver accepts authenticates its user with all fields of the review and the group system:authenticated', async () => {
     const { authenticate } = lab({ authenticated: true, user: { ...robot, uid: '42', extra: { pod: ['a', 'b'] } } });
     expect(await authenticate(tokenOf('robot'))).toEqual({
       username: robot.username,
@@ -104,7 +104,7 @@ test.each<[string, string[], string[] | undefined]>([
   await expect(authenticate(tokenOf('robot'))).resolves.toMatchObject({ username: robot.username });
 });
 
-test('a user of a reviewed token without groups gets only system:authenticated', async () => {
+test('a reviewed token of a user without groups has only the group system:authenticated', async () => {
   const { authenticate } = lab({ authenticated: true, user: { username: 'robot' } });
   expect(await authenticate(tokenOf('robot'))).toEqual({
     username: 'robot',

@@ -129,7 +129,7 @@ describe('an access token of this server', () => {
     await expect(authenticate(token)).rejects.toMatchObject({ code: 503, headers: { 'Retry-After': '1' } });
   });
 
-  test('an access token of this server whose user or client differs from those of its session is rejected with 401', async () => {
+  test('an access token of this server is rejected with 401 if it names a user or client other than that of its session', async () => {
     const { accounts, session, authenticate } = await logIn();
     accounts.configure({
       users: [{ username: 'alice' }, { username: 'bob' }],
@@ -215,9 +215,9 @@ async function identityToken(clientID: string): Promise<LoggedIn & { readonly id
   return { ...lab, session, identity: tokens.issueIdentity(session, account, options) };
 }
 
-describe('an id_token of a listed client', () => {
+describe('an id_token as a bearer token', () => {
   // evidence: id-token-bearer-ends
-  test('an id_token of a listed client authenticates its user until the session is revoked, and is then rejected with an error that gives the reason', async () => {
+  test('an id_token of a client in gateway.idTokenClients authenticates its user until the session is revoked, and is then rejected with an error that gives the reason', async () => {
     const { accounts, session, identity, authenticate } = await identityToken('platform-cli');
     expect(await authenticate(identity)).toMatchObject({ username: 'alice', sessionID: session.metadata.name });
     expect(await authenticate(identity)).toMatchObject({ username: 'alice' });
@@ -228,7 +228,7 @@ describe('an id_token of a listed client', () => {
     });
   });
 
-  test('an id_token of a client that is not listed is rejected with an error that gives the reason', async () => {
+  test('an id_token of a client that is not in gateway.idTokenClients is rejected with an error that gives the reason', async () => {
     const { identity, authenticate } = await identityToken('platform');
     await expect(authenticate(identity)).rejects.toMatchObject({
       message: expect.stringContaining('the token is an id_token of the client "platform"'),

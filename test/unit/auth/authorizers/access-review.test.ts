@@ -17,7 +17,7 @@ interface Spec {
 }
 
 interface Lab {
-  /** The last review. */
+  /** Returns the last SubjectAccessReview. */
   readonly reviewed: () => { spec: object };
   readonly authorizer: Authorizer;
   readonly client: MemoryClient;

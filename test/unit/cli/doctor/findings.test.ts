@@ -88,11 +88,14 @@ describe('pods', () => {
       /has restarted \(restarts: 1, last: OOMKilled with exit code 137\)$/,
       /--previous$/,
     ],
-  ])('a pod %s has a finding with the reason and the command that shows more', (_, one, status, message, command) => {
-    expect(podFindings(one, { commands, namespace: 'platform-system' })).toEqual([
-      { status, message: expect.stringMatching(message), command: expect.stringMatching(command) },
-    ]);
-  });
+  ])(
+    'a pod %s has a finding with the reason and the command that shows details',
+    (_, one, status, message, command) => {
+      expect(podFindings(one, { commands, namespace: 'platform-system' })).toEqual([
+        { status, message: expect.stringMatching(message), command: expect.stringMatching(command) },
+      ]);
+    },
+  );
 });
 
 const policy = (spec: NetworkPolicy['spec']): NetworkPolicy => ({ metadata: { name: 'p' }, spec });

@@ -49,7 +49,7 @@ beforeEach(() => {
   recall = createRecall({ client: cluster, path, history: store.history, latest: () => latest(), log, clock });
 });
 
-/** State of a call of `recall`. */
+/** A call of `recall`. `isOver` is true once the call has returned. */
 interface RecallCall {
   isOver: boolean;
 }

@@ -205,7 +205,7 @@ describe('the watch of a reflector', () => {
     expect(cluster.requests).toHaveLength(3);
   });
 
-  test('the watch of a reflector continues from the last resourceVersion after a reset', async () => {
+  test('the watch of a reflector continues from the last resourceVersion after its connection is reset', async () => {
     const { cluster, clock, reflector } = await synced();
     await cluster.last.send(added('b', '11'));
     await cluster.last.reset();

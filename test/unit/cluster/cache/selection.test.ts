@@ -201,7 +201,7 @@ describe('a selection', () => {
     ['short', ''],
     ['long', 'x'.repeat(130)],
   ])(
-    'a selection that grows beyond the limit of a store evicts the oldest selections, with %s keys',
+    'a selection with a %s key that grows beyond the limit of a store evicts the oldest selections',
     async (_length, padding) => {
       const count = 1_000;
       const store = new Store<null>();

@@ -237,7 +237,7 @@ describe('the object cache of a resource', () => {
     expect(store.at(10)).toBeUndefined();
   });
 
-  test('the object cache of a resource drops old changes', () => {
+  test('the object cache of a resource drops the oldest changes when its history is full', () => {
     const store = new Store<null>();
     store.replace([], 1);
     for (let version = 2; version < 12_500; version += 1) store.apply('MODIFIED', stored('a', version));

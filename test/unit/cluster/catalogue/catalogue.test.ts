@@ -128,7 +128,7 @@ const added = (name: string, size: number, version: number): object => ({
 });
 
 describe('a resource name', () => {
-  test('a resource name resolves to the same resource as in the cluster', async () => {
+  test('a resource name resolves to the same group and version as in the cluster', async () => {
     const { definition } = await catalogue.find('deployments', never);
     expect(definition).toMatchObject({
       kind: 'deployment',

@@ -184,7 +184,7 @@ describe('a cached resource', () => {
     cluster.objects['/api/v1/namespaces'] = [object('Namespace', '', 'a')];
   });
 
-  test('a cached resource is read from the cache, in all namespaces or in one', async () => {
+  test('a cached resource is read from the cache, in all namespaces or in one namespace', async () => {
     const all = (await get(routes, `${base}/configmaps?sortBy=name&ascending=true`)).body;
     expect(all).toMatchObject({ kind: 'ConfigMapList', apiVersion: 'v1', totalItems: 3 });
     expect(names(all.items)).toEqual(['a/x', 'b/x', 'c/x']);
@@ -199,7 +199,7 @@ describe('a cached resource', () => {
     expect(cluster.impersonated).toEqual([]);
   });
 
-  test('a cached resource is watched in the namespaces that each caller is allowed to see, whatever their names', async () => {
+  test('a cached resource is watched in the namespaces that each caller is allowed to see, whatever names the namespaces have', async () => {
     cluster.objects['/api/v1/configmaps'] = [object('ConfigMap', 'a', 'x')];
     const other = call(routes, `${base}/namespaces/a%2Cb/configmaps?watch=1`);
     await settle();
@@ -221,7 +221,7 @@ describe('a cached resource', () => {
     }
   });
 
-  test('a list of cached namespaces contains those in which a role allows the caller to get the namespace', async () => {
+  test('a list of cached namespaces contains the namespaces in which a role allows the caller to get the namespace', async () => {
     cluster.objects['/api/v1/namespaces'] = ['a', 'b', 'c'].map((name) => object('Namespace', '', name));
     granted = ['a', 'b', 'x'];
     authorizer.authorize = async (_, attributes) => ({
@@ -417,7 +417,7 @@ describe('the filter of pods by Service', () => {
     expect(response.writableEnded).toBe(true);
   });
 
-  test('the filter of pods by Service keeps a watch open while another Service changes, until its own Service is deleted', async () => {
+  test('the filter of pods by Service keeps a watch open while other Services change, until the Service of the filter is deleted', async () => {
     const { response } = call(routes, `${base}/namespaces/a/pods?watch=1&serviceName=web`);
     await settle();
     await changeService('MODIFIED', service('b', 'web', { app: 'third' }), '12');
