@@ -1,15 +1,15 @@
 /**
  * Checks that every collection that outlives a call and can grow is bounded by `BoundedCache` or `InProgress`
- * (src/runtime/bounded-cache.ts). Exceptions are listed below with a reason, for example that requests do not choose the
- * keys of the collection.
+ * (src/runtime/bounded-cache.ts). Exceptions are listed below with a reason, for example that requests do not
+ * choose the keys of the collection.
  */
 import { expect, test } from '@jest/globals';
 import { globSync, readFileSync } from 'node:fs';
 import { collectionsIn } from './collections.ts';
 
 /**
- * Collections that are allowed without a bound, grouped by reason. An entry contains a path below src/ without `.ts`, the
- * class or function (empty for a module), and the name of the collection.
+ * Collections that are allowed without a bound, grouped by reason. An entry contains a path below src/ without
+ * `.ts`, the class or function (empty for a module), and the name of the collection.
  */
 const argued: Readonly<Record<string, readonly string[]>> = {
   'it implements the bounded collections': [
@@ -167,7 +167,7 @@ test('a collection that can outlive a call is bounded, or listed in this test wi
     );
   const all = Object.values(argued).flat();
   expect({
-    // Use `BoundedCache` or `InProgress` for a collection in this list, or add the collection to `argued` with a reason.
+    // Use `BoundedCache` or `InProgress` for these collections, or add them to `argued` with a reason.
     unbounded: found.filter((one) => !all.includes(one)),
     gone: all.filter((one) => !found.includes(one)),
   }).toEqual({ unbounded: [], gone: [] });

@@ -51,7 +51,7 @@ describe('hash-password at a terminal', () => {
     ['Ctrl-D', '\u0004'],
     ['an empty line', '\r'],
     ['two lines at once', 'correct horse\rbattery staple\r'],
-  ])('hash-password at a terminal prints no hash after the input %s, and restores the terminal', async (_, typed) => {
+  ])('hash-password at a terminal prints no hash after %s as input, and restores the terminal', async (_, typed) => {
     const { input, raw } = terminal(typed);
     expect(await hashPassword([], input)).toBe(2);
     expect(printed.filter((line) => line.startsWith('log: '))).toEqual([]);

@@ -45,11 +45,14 @@ describe('the help', () => {
     for (const [flag, meaning] of credentialFlagsTable()) expect(text).toContain(`${flag} ${meaning}`);
   });
 
-  test.each(['check-config', 'hash-password', 'version'])('the help of %s covers only that command', (command) => {
-    const text = informationFor([command, '--help']) ?? '';
-    expect(text).toContain(`Usage: platform-apiserver ${command}`);
-    expect(text).not.toContain('--http-port');
-  });
+  test.each(['check-config', 'hash-password', 'version'])(
+    'the help of the command %s covers only that command',
+    (command) => {
+      const text = informationFor([command, '--help']) ?? '';
+      expect(text).toContain(`Usage: platform-apiserver ${command}`);
+      expect(text).not.toContain('--http-port');
+    },
+  );
 });
 
 describe('a command line', () => {

@@ -61,7 +61,7 @@ describe('an LDAP identity provider', () => {
     ['without TLS over the network', { url: 'ldap://ldap.example' }, 'ldap.url: must be ldaps://'],
     ['without TLS over the network (scheme in capitals)', { url: 'LDAP://ldap.example' }, 'ldap.url: must be ldaps://'],
     ['with StartTLS inside TLS (scheme in capitals)', { url: 'LDAPS://ldap.example', startTLS: true }, 'ldap.startTLS'],
-    ['with another scheme', { url: 'https://ldap.example' }, 'ldap.url'],
+    ['with a URL scheme other than ldap and ldaps', { url: 'https://ldap.example' }, 'ldap.url'],
     ['with a search in its URL', { url: 'ldaps://ldap.example/dc=a' }, 'ldap.url'],
     ['with a password in its URL', { url: 'ldaps://a:b@ldap.example' }, 'ldap.url'],
     ['with StartTLS inside TLS', { startTLS: true }, 'ldap.startTLS'],

@@ -1,4 +1,4 @@
-/** TokenReviews at the gateway: tokens of this server are reviewed here. All other reviews reach a fake kube-apiserver. */
+/** The gateway reviews tokens of this server itself, and forwards all other TokenReviews to a fake kube-apiserver. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import type { ValidToken } from '../../../src/auth/authenticators/access-tokens.ts';
 import { gateway } from '../../../src/gateway/index.ts';
@@ -100,7 +100,7 @@ describe('a review of an access token of this server', () => {
     ['with a charset', review('of-anna'), { 'content-type': `${json}; charset=utf-8` }],
     ['in protobuf', inProtobuf('of-anna'), { 'content-type': protobuf, accept: `${protobuf},${json}` }],
     ['in protobuf for the issuer', inProtobuf('of-anna', 'x', issuer), { 'content-type': protobuf, accept: '*/*' }],
-  ])('a review of an access token of this server %s gets a response of this server', async (_, body, headers) => {
+  ])('a review of an access token of this server %s is handled by this server', async (_, body, headers) => {
     const response = await post(body, headers);
     expect([response.status, response.headers['content-type']]).toEqual([201, json]);
     expect(response.json()).toMatchObject({

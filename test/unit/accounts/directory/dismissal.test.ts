@@ -1,4 +1,4 @@
-/** Sessions are revoked permanently when their user, password, link, provider or client is removed, or the user is disabled. */
+/** Permanent revocation of sessions whose user, password, link, provider or client is removed or disabled. */
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { KubeError } from '../../../../src/cluster/client/kube-error.ts';
 import { sessionsPath, usersPath } from '../../../../src/config/names.ts';
@@ -379,7 +379,11 @@ describe('isDismissed()', () => {
       () => ({ ...ofAlice(), userUID: 'another' }),
       { now: true, whileRefused: false },
     ],
-    ['without a user yet', () => ({ userName: '', userUID: '' }), { now: false, whileRefused: false }],
+    [
+      'of a device authorization without a user yet',
+      () => ({ userName: '', userUID: '' }),
+      { now: false, whileRefused: false },
+    ],
     [
       'of a ServiceAccount',
       () => ({ subjectKind: 'ServiceAccount' as const, userName: 'system:serviceaccount:a:b', userUID: 'u' }),

@@ -260,7 +260,7 @@ describe('a history write that the cluster rejects', () => {
     ['a later write', [409, 409, 409, 409, 409], 1],
     ['a later write', [500], 1],
     ['a later write', [404], 1],
-  ])('a write of a whole history succeeds at %s despite the rejections %j', async (_, codes, warnings) => {
+  ])('a whole history is successfully written at %s despite the rejections %j', async (_, codes, warnings) => {
     const made = replica();
     failWith(made, 'POST', codes);
     made.histories.add(alice, login());

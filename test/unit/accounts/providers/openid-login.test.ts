@@ -221,7 +221,7 @@ describe('a login at an OpenID provider', () => {
       },
     ],
     [
-      'an unknown code',
+      'an invalid_grant error for the code',
       () => {
         server.respond = (path) => (path === '/token' ? { status: 400, body: { error: 'invalid_grant' } } : undefined);
         return comeBack();
@@ -234,7 +234,7 @@ describe('a login at an OpenID provider', () => {
         return comeBack();
       },
     ],
-  ])('a login at an OpenID provider has to be restarted after %s', async (_, attempt) => {
+  ])('a login at an OpenID provider has to be restarted if the provider sends %s', async (_, attempt) => {
     const error = await errorOf(attempt() as Promise<unknown>);
     expect(error).toMatchObject({ error: 'invalid_request', code: 400 });
     expect((error as Error).message).toContain('Our SSO');

@@ -125,7 +125,7 @@ describe('LDAP providers', () => {
 
 test.each([
   ['a wrong password', async () => undefined],
-  ['a right password', async () => person],
+  ['the right password', async () => person],
   ['an outage', async () => Promise.reject(new Error('connect ECONNREFUSED'))],
 ])('every connection to an LDAP provider is closed after %s', async (_, authenticate) => {
   const open = new Set<LookUp>();

@@ -1,4 +1,4 @@
-/** Client certificates beyond the chains of client-chain.test.ts: cross-signed CAs, and unusual but readable encodings. */
+/** Cases that client-chain.test.ts does not cover: cross-signed CAs, and unusual but readable encodings. */
 import 'reflect-metadata';
 import { BasicConstraintsExtension, Extension, X509CertificateGenerator } from '@peculiar/x509';
 import { beforeAll, describe, expect, test } from '@jest/globals';

@@ -115,7 +115,7 @@ describe('extra values of the request headers', () => {
   test.each([
     ['are kept in their order', ['Scopes: a', 'Scopes: b'], { scopes: ['a', 'b'] }],
     ['have percent-decoded keys', ['Example.com%2Fkey: v'], { 'example.com/key': ['v'] }],
-    ['have keys in lower case before they are decoded', ['%C3%89T: v'], { Ét: ['v'] }],
+    ['have keys that are converted to lower case before percent-decoding', ['%C3%89T: v'], { Ét: ['v'] }],
     [
       'are all kept if they have the same key in different encodings',
       ['a%2Fb: 1', 'A%2fB: 2', '%61/b: 3'],
@@ -149,7 +149,7 @@ describe('the request headers are ignored', () => {
     ['with a certificate with another name', () => ({ shows: 'other' })],
     ['with a certificate for servers', () => ({ shows: 'server' })],
     ['with a certificate from another CA of the same name', () => ({ shows: 'foreign' })],
-    ['with a certificate that has the name in another part of its subject', () => ({ shows: 'injected' })],
+    ['with a certificate that has the name in an attribute other than its common name', () => ({ shows: 'injected' })],
     ['with a certificate that has a second name after the allowed one', () => ({ shows: 'twoNames' })],
     [
       'with the certificate of the CA itself',

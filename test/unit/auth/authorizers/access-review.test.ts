@@ -243,17 +243,17 @@ const pod = { verb: 'get', group: '', resource: 'pods', subresource: 'log', name
 test.each<[string, Partial<UserInfo>, Attributes]>([
   ['username', { username: 'bob' }, pod],
   ['uid', { uid: '43' }, pod],
-  ['groups', { groups: ['a'] }, pod],
-  ['extra', { extra: { scopes: ['x'] } }, pod],
+  ['list of groups', { groups: ['a'] }, pod],
+  ['extra value', { extra: { scopes: ['x'] } }, pod],
   ['verb', {}, { ...pod, verb: 'list' }],
   ['group', {}, { ...pod, group: 'apps' }],
   ['resource', {}, { ...pod, resource: 'secrets' }],
   ['subresource', {}, { ...pod, subresource: 'exec' }],
   ['namespace', {}, { ...pod, namespace: 'b' }],
   ['name', {}, { ...pod, name: 'q' }],
-  ['request, without a subresource', {}, { verb: 'get', group: '', resource: 'pods', namespace: 'a', name: 'p' }],
+  ['subresource (none instead of log)', {}, { verb: 'get', group: '', resource: 'pods', namespace: 'a', name: 'p' }],
   ['path', {}, { verb: 'get', path: '/metrics' }],
-])('an authorization decision is not reused for another %s', async (_, person, attributes) => {
+])('an authorization decision is not reused for a request with a different %s', async (_, person, attributes) => {
   const { authorizer, reviews } = lab();
   await authorizer.authorize(alice, pod);
   await authorizer.authorize({ ...alice, ...person }, attributes);

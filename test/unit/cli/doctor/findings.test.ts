@@ -126,7 +126,7 @@ describe('NetworkPolicies', () => {
       /from all/,
     ],
     [
-      'no problem for a policy that allows a range with the port',
+      'no problem for a policy that allows a port range that includes the port',
       [policy({ ingress: [{ ports: [{ port: 1, endPort: 20_000 }] }] })],
       'ok',
       /from all/,

@@ -866,7 +866,7 @@ describe('the platform components', () => {
   });
 
   test.each(['components', 'components/server', 'componenthealth'])(
-    'the platform components at %s match the API description',
+    'the response of /%s about the platform components matches the API description',
     async (path) => {
       const described = routes.find((route) => route.path === `${base}/${path.replace('server', ':name')}`);
       const schema = described?.responses?.[200]?.content?.['application/json'];
@@ -884,7 +884,7 @@ describe('the platform components', () => {
   );
 
   test.each(['components', 'components/server', 'componenthealth'])(
-    'the platform components are returned at %s in YAML with the same values as in JSON',
+    'the response of /%s about the platform components has the same values in YAML as in JSON',
     async (path) => {
       const accept = 'application/yaml';
       const response = await get(routes, `${base}/${path}`, { headers: { accept } });

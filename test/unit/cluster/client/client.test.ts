@@ -64,7 +64,7 @@ test.each<[string, string, { issuer: string | undefined; audiences: string[] }]>
   ['an opaque token', 'opaque', { issuer: undefined, audiences: [] }],
   ['an opaque token with dots', 'ya29.c.b0AXv0zTPl', { issuer: undefined, audiences: [] }],
   ['an empty token', '', { issuer: undefined, audiences: [] }],
-])("the audiences and issuer of the server's own token are read from %s", async (_, token, expected) => {
+])("reading the audiences and the issuer from the server's own token succeeds for %s", async (_, token, expected) => {
   const own = await clientOf(token);
   expect({ issuer: await own.issuer(), audiences: await own.audiences() }).toEqual(expected);
 });

@@ -67,7 +67,7 @@ const made = (form: DocumentForm, ...definitions: readonly Definition[]): Docume
 describe.each(['v2', 'v3'] as const)('the OpenAPI %s document of custom resources', (form) => {
   test.each([
     ['no definitions', []],
-    ['all features of a definition', [crontabs, things]],
+    ['definitions with all features', [crontabs, things]],
   ])('the OpenAPI document of custom resources is valid for %s', async (_, definitions) => {
     const { valid, errors } = await new Validator().validate(made(form, ...definitions) as never);
     expect({ valid, errors }).toEqual({ valid: true, errors: undefined });
