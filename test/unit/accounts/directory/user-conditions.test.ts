@@ -58,11 +58,11 @@ test('a User who is allowed to log in gets the condition Accepted, unless the co
 });
 
 test.each([
-  ['the name of a configured user', 'alice', {}, 'ConfiguredUser'],
-  ['a reserved group', 'mallory', { groups: ['system:masters'] }, 'SystemName'],
+  ['alice', {}, 'ConfiguredUser'],
+  ['mallory', { groups: ['system:masters'] }, 'SystemName'],
 ])(
-  'a User with %s is not allowed to log in and gets the condition Accepted with the status False',
-  async (_, username, spec, reason) => {
+  'the User %s with the spec %j is not allowed to log in and gets the status False and the reason %s in the condition Accepted',
+  async (username, spec, reason) => {
     await accounts.putUser(username, spec);
     await checkUser(username);
     expect(patches()).toMatchObject([{ body: { status: { conditions: [{ status: 'False', reason }] } } }]);
