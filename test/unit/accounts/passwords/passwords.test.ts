@@ -224,7 +224,7 @@ describe('verifying a password', () => {
   const retryLater = { headers: { 'Retry-After': '1' } };
 
   // evidence: hash-queue-overflow
-  test('verifying a password returns 429 to an address with too many pending verifications, but not to others, and recovers', async () => {
+  test('verifying a password returns 429 only to an address with too many pending verifications, and only while they are pending', async () => {
     const { release, hashes, passwords, hash, verify } = held();
     const all = Array.from({ length: 500 }, (_, index) => verify(`2001:db8:1:2::${index.toString(16)}`));
     expect(await Promise.race(all)).toMatchObject({ reason: 'TooManyRequests', code: 429, ...retryLater });
@@ -278,7 +278,7 @@ describe('verifying a password', () => {
     await Promise.all([...flood, other]);
   });
 
-  test('a failed verification of a password leaves no state', async () => {
+  test('verifying a password succeeds again after the hash function has failed', async () => {
     const hashes = new CountingHashes();
     const passwords = new Passwords(hashes);
     hashes.failure = new Error('out of memory');
