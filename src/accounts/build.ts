@@ -73,7 +73,7 @@ export function buildAccounts(
   );
   knownSessions.read(() => [[{}, sessions.size]]);
   directory.dismissed.subscribe((dismissed) => void sessions.dismiss(dismissed));
-  const identityProviders = new IdentityProviders({ ...shared, types });
+  const identityProviders = lifecycle.add('identity-providers', new IdentityProviders({ ...shared, types }));
   return {
     users,
     passwords,

@@ -12,7 +12,7 @@ import { addressKeys } from '../../runtime/shares.ts';
 import { OAuthError, serviceUnavailable } from '../../runtime/errors.ts';
 import type { Logger } from '../../runtime/logger.ts';
 import { Slots } from '../../runtime/slots.ts';
-import type { Clock } from '../../runtime/time.ts';
+import { rfc3339, type Clock } from '../../runtime/time.ts';
 import {
   CredentialsRefused,
   type ProviderKind,
@@ -28,6 +28,9 @@ const logins = {
   perUser: 4,
   queue: { total: 32, perUser: 8, timeout: 30_000 },
 };
+
+/** Maximum characters of a reason in a warning. */
+const maxReason = 200;
 
 interface Created {
   readonly provider: Providers[ProviderKind];
@@ -54,6 +57,8 @@ export class IdentityProviders {
   readonly #options: IdentityProvidersOptions;
   readonly #created = new Map<string, Created>();
   readonly #slots = new Map<string, Slots>();
+  /** Time and reason of the last failure, by name of the provider; deleted by the next successful request. */
+  readonly #failures = new Map<string, string>();
 
   constructor(options: IdentityProvidersOptions) {
     this.#options = options;
@@ -74,18 +79,31 @@ export class IdentityProviders {
     const free = await slots.wait(addressKeys(source));
     const run: ProviderSlot<Kind>['run'] = async (requests) => {
       try {
-        return await requests(provider);
+        const result = await requests(provider);
+        this.#failures.delete(name);
+        return result;
       } catch (error) {
         if (error instanceof OAuthError && error.error === 'access_denied') throw error;
         if (error instanceof CredentialsRefused) this.warn(settings, error);
         this.#options.log.warn('identity provider failed', { provider: name, error });
         if (error instanceof OAuthError) throw error;
+        this.#failures.set(name, `at ${rfc3339(this.#options.clock.now())}: ${reasonOf(error)}`);
         throw serviceUnavailable(
           `the identity provider "${displayName}" is unavailable; try again in a moment, or contact your administrator`,
         );
       }
     };
     return { run, free };
+  }
+
+  /** Reports each provider whose last request failed. */
+  warning(): string {
+    return this.#options.config.value.authentication.identityProviders
+      .flatMap(({ name }) => {
+        const failure = this.#failures.get(name);
+        return failure === undefined ? [] : [`"${name}" failed ${failure}`];
+      })
+      .join('; ');
   }
 
   #provider(settings: IdentityProvider): Providers[ProviderKind] {
@@ -118,4 +136,11 @@ export class IdentityProviders {
     const problems = refused === undefined ? [] : [{ path, message: refused.message }];
     config.warn(`identity provider ${settings.name}`, problems);
   }
+}
+
+/** Returns the messages of an error and its causes. */
+function reasonOf(error: unknown): string {
+  const messages: string[] = [];
+  for (let one = error; one instanceof Error && messages.length < 4; one = one.cause) messages.push(one.message);
+  return messages.join(': ').slice(0, maxReason);
 }

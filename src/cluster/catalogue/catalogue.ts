@@ -113,6 +113,16 @@ export class Catalogue {
     for (const cached of this.#permanent) cached.stop(reason);
   }
 
+  /** Reports the resources that did not fit into the memory when they were last requested. */
+  warning(): string {
+    const { maxBytes } = this.#options.limits();
+    return [...this.#refused.values()]
+      .flatMap((refused) =>
+        refused.error === undefined || refused.maxBytes !== maxBytes ? [] : [refused.error.message],
+      )
+      .join('; ');
+  }
+
   /** Caches a resource while the catalogue runs, regardless of the memory limit. */
   cachePermanently<F>(definition: ResourceDefinition<F>): CachedResource<F> {
     this.#options.registerResource(definition.served.resource);

@@ -32,6 +32,7 @@ const result = (changes: Partial<LookUp> = {}): LookUp => ({
 });
 
 let live: LiveConfiguration;
+let all: IdentityProviders;
 let providers: PasswordProviders;
 let lines: () => string[];
 /** Host and name of each lookup. */
@@ -72,9 +73,8 @@ beforeEach(() => {
       }),
     },
   };
-  providers = new PasswordProviders(
-    new IdentityProviders({ config: live, secrets, clock: new FakeClock(), log: log.log, types }),
-  );
+  all = new IdentityProviders({ config: live, secrets, clock: new FakeClock(), log: log.log, types });
+  providers = new PasswordProviders(all);
 });
 
 type Search = Parameters<PasswordProviders['find']>[1];
@@ -151,6 +151,35 @@ test('an error of an LDAP provider is logged, and the message names the first fa
     { level: 'warn', provider: 'two', error: expect.anything() as unknown },
     { level: 'warn', provider: 'one', error: expect.anything() as unknown },
   ]);
+});
+
+describe('the warning of the identity providers', () => {
+  const outage = new Error('the search failed', { cause: new Error('connect ECONNREFUSED') });
+
+  test('the warning names each provider whose last request failed, with the time and the causes', async () => {
+    expect(all.warning()).toBe('');
+    response = async (host) => (host === 'one.example' ? Promise.reject(outage) : result());
+    await logIn().catch(() => undefined);
+    expect(all.warning()).toBe('"one" failed at 1970-01-01T00:16:40.000Z: the search failed: connect ECONNREFUSED');
+    response = async () => Promise.reject(outage);
+    await logIn({ isAllowed: (name) => name === 'two' }).catch(() => undefined);
+    expect(all.warning()).toMatch(/^"one" failed at .*; "two" failed at /);
+  });
+
+  test('the warning ends with the next successful request to the provider', async () => {
+    response = async () => Promise.reject(outage);
+    await logIn().catch(() => undefined);
+    response = async () => result();
+    await logIn();
+    expect(all.warning()).toBe('');
+  });
+
+  test('the warning omits providers that are no longer configured', async () => {
+    response = async () => Promise.reject(outage);
+    await logIn().catch(() => undefined);
+    configure(provider('two'));
+    expect(all.warning()).not.toContain('"one"');
+  });
 });
 
 test('an LDAP provider that is removed while it rejects bindDN leaves no configuration warning', async () => {

@@ -358,7 +358,9 @@ describe('cache memory', () => {
     // The rejection is cached for further callers.
     await expect(use('configmaps')).rejects.toMatchObject({ code: 503, headers: { 'Retry-After': '30' } });
     expect(cluster.requests).toHaveLength(1);
+    expect(catalogue.warning()).toMatch(/^configmaps does not fit .*cache\.maxBytes/);
     limits = { ...limits, maxBytes: 2_000_000 };
+    expect(catalogue.warning()).toBe('');
     expect(await use('configmaps')).toBeDefined();
   });
 
