@@ -1,9 +1,8 @@
 /**
- * Records traces with the OpenTelemetry SDK. No other file imports the SDK. This module is loaded only while tracing is
- * on (ADR 15).
+ * Records traces with the OpenTelemetry SDK. This module and those that it imports are loaded only while tracing is on
+ * (ADR 15). No other files import the SDK.
  */
-import { Agent as HTTPAgent, type IncomingHttpHeaders } from 'node:http';
-import { Agent as HTTPSAgent } from 'node:https';
+import type { IncomingHttpHeaders } from 'node:http';
 import { hostname } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
@@ -12,58 +11,29 @@ import {
   SpanStatusCode,
   TraceFlags,
   trace,
-  type Attributes,
   type Context,
   type Span,
   type SpanContext,
   type Tracer as SDKTracer,
 } from '@opentelemetry/api';
-import { ExportResultCode, W3CTraceContextPropagator, type ExportResult } from '@opentelemetry/core';
-import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-proto';
+import { W3CTraceContextPropagator } from '@opentelemetry/core';
 import { defaultResource, resourceFromAttributes } from '@opentelemetry/resources';
+import { RandomIdGenerator, TracerProvider } from '@opentelemetry/sdk-trace';
 import {
-  BatchSpanProcessor,
-  RandomIdGenerator,
-  TracerProvider,
-  type ReadableSpan,
-  type SpanExporter,
-  type SpanProcessor,
-} from '@opentelemetry/sdk-trace';
-import {
-  ATTR_CLIENT_ADDRESS,
   ATTR_ERROR_TYPE,
-  ATTR_HTTP_REQUEST_METHOD,
   ATTR_HTTP_RESPONSE_STATUS_CODE,
-  ATTR_HTTP_ROUTE,
-  ATTR_NETWORK_PROTOCOL_NAME,
-  ATTR_NETWORK_PROTOCOL_VERSION,
-  ATTR_SERVER_ADDRESS,
-  ATTR_SERVER_PORT,
   ATTR_SERVICE_INSTANCE_ID,
   ATTR_SERVICE_NAME,
   ATTR_SERVICE_VERSION,
-  ATTR_URL_FULL,
-  ATTR_URL_PATH,
-  ATTR_URL_SCHEME,
-  ATTR_USER_AGENT_ORIGINAL,
 } from '@opentelemetry/semantic-conventions';
-import { redactText } from '../runtime/redaction.ts';
 import type { ClientSpan, SentRequest, ServedRequest, ServerSpan, TraceHeaders, Tracer } from '../runtime/tracing.ts';
+import { BoundedProcessor, type ReceiverOptions } from './bounded-processor.ts';
+import { aborted, describeSent, describeServed, errorType } from './span-attributes.ts';
 
-export interface TracerOptions {
-  /** URL to which spans are posted. */
-  readonly url: string;
-  /** The only trusted CA of the receiver, in PEM. Default: the CAs of Node.js. */
-  readonly ca: string | undefined;
-  /** Returns the bearer token; undefined for none. */
-  readonly token: () => string | undefined;
+export interface TracerOptions extends ReceiverOptions {
   readonly samplingRatePerMillion: number;
   readonly trustIncoming: boolean;
   readonly version: string;
-  /** Milliseconds to wait for the complete response of the receiver. */
-  readonly exportTimeout: number;
-  /** Called with the number of lost spans, and with the reason if the receiver did not accept them. */
-  readonly lost: (spans: number, reason?: Error) => void;
 }
 
 export interface OpenTracer extends Tracer {
@@ -71,14 +41,8 @@ export interface OpenTracer extends Tracer {
   close(): Promise<void>;
 }
 
-/** Maximum spans that wait for export; further spans are dropped. */
-const maxWaiting = 2_048;
-const maxBatch = 512;
 /** Milliseconds. */
-const batchDelay = 1_000;
 const maxFlush = 3_000;
-/** Maximum characters of an attribute, because callers choose their paths and user agents. */
-const maxAttribute = 1_024;
 
 export function openTracer(options: TracerOptions): OpenTracer {
   const { samplingRatePerMillion, trustIncoming, version } = options;
@@ -196,8 +160,6 @@ class RecordedSpan implements ServerSpan {
   }
 }
 
-const aborted = { code: 'aborted' };
-
 class RecordedClientSpan implements ClientSpan {
   readonly headers: TraceHeaders;
   readonly #span: Span;
@@ -216,139 +178,5 @@ class RecordedClientSpan implements ClientSpan {
     if (type !== undefined) this.#span.setAttribute(ATTR_ERROR_TYPE, type).setStatus({ code: SpanStatusCode.ERROR });
     this.#span.end();
     this.#ended();
-  }
-}
-
-/** Returns the code or the class of an error. Messages are not recorded, because they may quote secrets. */
-function errorType(status: string | undefined, error: unknown): string | undefined {
-  if (error === undefined) return status;
-  const { code, name } = error as { readonly code?: unknown; readonly name?: string };
-  return typeof code === 'string' ? code : (name ?? '_OTHER');
-}
-
-/**
- * Returns a copy of at most `maxAttribute` characters. A substring would keep the whole text in memory while the span
- * waits.
- */
-const shortened = (text: string): string =>
-  text.length <= maxAttribute ? text : Buffer.from(text.slice(0, maxAttribute)).toString();
-
-/** Methods that a span names (http.request.method). */
-const methods: ReadonlySet<string> = new Set('CONNECT DELETE GET HEAD OPTIONS PATCH POST PUT QUERY TRACE'.split(' '));
-
-/** Returns the name and attributes of a server span by the semantic conventions for HTTP spans. */
-function describeServed(request: ServedRequest) {
-  const { route, status, userAgent } = request;
-  const method = methods.has(request.method) ? request.method : undefined;
-  const isFailure = status !== undefined && status >= 500;
-  const attributes: Attributes = {
-    [ATTR_HTTP_REQUEST_METHOD]: method ?? '_OTHER',
-    [ATTR_URL_SCHEME]: request.scheme,
-    [ATTR_URL_PATH]: shortened(request.path),
-    [ATTR_NETWORK_PROTOCOL_VERSION]: request.version,
-    [ATTR_CLIENT_ADDRESS]: request.sourceIP,
-    // The spans of kube-apiserver have the same attribute.
-    'audit-id': request.auditID,
-    ...(route === undefined ? {} : { [ATTR_HTTP_ROUTE]: route }),
-    ...(userAgent === '' ? {} : { [ATTR_USER_AGENT_ORIGINAL]: shortened(userAgent) }),
-    ...(status === undefined ? { [ATTR_ERROR_TYPE]: aborted.code } : { [ATTR_HTTP_RESPONSE_STATUS_CODE]: status }),
-    ...(isFailure ? { [ATTR_ERROR_TYPE]: String(status) } : {}),
-  };
-  return { name: [method ?? 'HTTP', ...(route === undefined ? [] : [route])].join(' '), attributes, isFailure };
-}
-
-const defaultPorts: Readonly<Record<string, number>> = { 'http:': 80, 'https:': 443 };
-
-function describeSent({ peer, operation, url, path }: SentRequest): { name: string; attributes: Attributes } {
-  const { protocol, hostname: host } = url;
-  const port = url.port === '' ? defaultPorts[protocol] : Number(url.port);
-  const attributes = {
-    'service.peer.name': peer,
-    [ATTR_SERVER_ADDRESS]: host.replaceAll(/[[\]]/g, ''),
-    ...(port === undefined ? {} : { [ATTR_SERVER_PORT]: port }),
-    ...(path === undefined
-      ? { [ATTR_NETWORK_PROTOCOL_NAME]: protocol.slice(0, -1) }
-      : {
-          [ATTR_HTTP_REQUEST_METHOD]: operation,
-          [ATTR_URL_FULL]: shortened(redactText(`${url.origin}${path.split('?', 1)[0]}`)),
-        }),
-  };
-  return { name: operation, attributes };
-}
-
-/** Batches the spans of the SDK. Limits the spans that wait for the receiver, and counts those that are lost. */
-class BoundedProcessor implements SpanProcessor {
-  readonly #batches: BatchSpanProcessor;
-  readonly #lost: TracerOptions['lost'];
-  readonly #exportTimeout: number;
-  readonly #agent: HTTPAgent;
-  #waiting = 0;
-  /** True after the settings have changed, while requests that started before are still served. */
-  #isClosed = false;
-
-  constructor({ url, ca, token, exportTimeout, lost }: TracerOptions) {
-    this.#lost = lost;
-    this.#exportTimeout = exportTimeout;
-    this.#agent = url.startsWith('https:')
-      ? new HTTPSAgent({ keepAlive: true, ca })
-      : new HTTPAgent({ keepAlive: true });
-    const exporter = new OTLPTraceExporter({
-      url,
-      timeoutMillis: exportTimeout,
-      userAgent: 'platform-apiserver',
-      httpAgentOptions: () => this.#agent,
-      headers: async (): Promise<Record<string, string>> => {
-        const value = token();
-        return value === undefined ? {} : { Authorization: `Bearer ${value}` };
-      },
-    });
-    this.#batches = new BatchSpanProcessor({
-      exporter: this.#counted(exporter),
-      maxQueueSize: maxWaiting,
-      maxExportBatchSize: maxBatch,
-      scheduledDelayMillis: batchDelay,
-      exportTimeoutMillis: exportTimeout,
-    });
-  }
-
-  #counted(exporter: SpanExporter): SpanExporter {
-    return {
-      export: (spans, done) => {
-        let isOver = false;
-        const end = (result: ExportResult): void => {
-          if (isOver) return;
-          isOver = true;
-          clearTimeout(timer);
-          this.#waiting -= spans.length;
-          if (result.code !== ExportResultCode.SUCCESS) this.#lost(spans.length, result.error);
-          done(result);
-        };
-        // The timeout of the exporter starts again with each byte that it receives.
-        const timer = setTimeout(() => {
-          end({ code: ExportResultCode.FAILED, error: new Error('the response of the receiver took too long') });
-          this.#agent.destroy();
-        }, this.#exportTimeout).unref();
-        exporter.export(spans, end);
-      },
-      shutdown: () => exporter.shutdown(),
-    };
-  }
-
-  onStart(): void {}
-
-  onEnd(span: ReadableSpan): void {
-    // The SDK drops the spans of a closed processor silently.
-    if (this.#isClosed || this.#waiting >= maxWaiting) return this.#lost(1);
-    this.#waiting += 1;
-    this.#batches.onEnd(span);
-  }
-
-  forceFlush(): Promise<void> {
-    return this.#batches.forceFlush();
-  }
-
-  shutdown(): Promise<void> {
-    this.#isClosed = true;
-    return this.#batches.shutdown();
   }
 }
