@@ -31,7 +31,7 @@ export interface PasswordParts extends OwnPasswordParts {
   readonly release: Release;
 }
 
-/** Replaces the name of the OAuth client in login records and limits. No OAuth client can have this name. */
+/** Used instead of the name of an OAuth client in login records and limits. No OAuth client can have this name. */
 const client = 'users/password';
 
 export function passwordRoute(parts: PasswordParts): Route {

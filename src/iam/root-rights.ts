@@ -73,7 +73,7 @@ const ownSecrets = [
   objectNames.servingCertSecret,
 ];
 
-/** Admission resources: webhooks see or change every object, and policies protect the groups of users. */
+/** Admission resources. Webhooks see or change every object, and policies protect the groups of users. */
 const admission = [
   'mutatingadmissionpolicies',
   'mutatingadmissionpolicybindings',
@@ -92,8 +92,8 @@ const batchSize = 50;
 
 /**
  * Returns a root-equivalent right that the account has by its name alone and the caller does not have; undefined if
- * there is none. Root-equivalent rights are those of `rootRightsOf`, and all rights beyond reading at cluster scope, in
- * kube-system and in the release's namespace. Throws 503 when kube-apiserver cannot be reached.
+ * there is none. Root-equivalent are the rights that `rootRightsOf` returns, and all rights other than reads at cluster
+ * scope, in kube-system and in the release's namespace. Throws 503 when kube-apiserver cannot be reached.
  */
 export async function missingRootRight(
   { authorizer, client, release }: { authorizer: Authorizer; client: Pick<KubeClient, 'stream'>; release: Release },

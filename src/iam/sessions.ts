@@ -101,7 +101,7 @@ function logRevocation({ log, auditID, user }: RequestContext, username: string,
   log.info('sessions revoked', { auditID, user: username, by: user?.username, sessions: count });
 }
 
-/** Returns the public properties of a session, without those that could be used to take over the session. */
+/** Returns the public properties of a session, and omits the properties that could be used to take over the session. */
 function shown({ metadata, spec, status }: Session, current: string | undefined): ShownSession {
   const { name, creationTimestamp } = metadata;
   const { userName, clientID, scope, sourceIP, userAgent, createdAt, expiresAt } = spec;

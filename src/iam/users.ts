@@ -159,7 +159,7 @@ const createRoute = (parts: UsersParts, writer: UserWriter): Route =>
     async handler(request) {
       const { value } = request.body;
       const { name, resourceVersion = '' } = recordOf(recordOf(value)?.['metadata']) ?? {};
-      // kube-apiserver would respond with 500.
+      // kube-apiserver would respond with status 500 to a new object that has a resourceVersion.
       if (resourceVersion !== '') throw badRequest('metadata.resourceVersion must not be set on a new object');
       const username = typeof name === 'string' ? name : '';
       if (parts.directory.configured(username) !== undefined) throw alreadyExists(usersResource, username);

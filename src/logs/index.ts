@@ -67,13 +67,13 @@ function assertNoList({ req: { headers }, context: { query } }: ListRequest): vo
   });
 }
 
-/** Routes for requests through kube-apiserver: responses are Kubernetes objects. */
+/** Routes for requests through kube-apiserver. Their responses are Kubernetes objects. */
 export const aggregatedLoggingRoutes = (parts: LogsParts): Route[] => [
   defineRoute({
     ...common,
     path: `/apis/${group}/${version}/logs`,
     access: authorizedByResource,
-    // Runs before the query is parsed, because the parser would reject `limit` without this hint.
+    // Runs before the query is parsed, because the parser would reject `limit` without naming a command that works.
     authorize: assertNoList,
     handler: logsHandler(parts, { kind, apiVersion: `${group}/${version}` }),
   }),

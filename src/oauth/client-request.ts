@@ -31,7 +31,7 @@ interface ClientRoute<S extends Shape>
   /** Name of the schema of the form. */
   readonly formName: string;
   readonly fields: S;
-  /** Fields that are described as optional. The handler parses the fields that it needs. */
+  /** Further fields, which the API description shows as optional. The handler parses the fields that it needs. */
   readonly furtherFields?: Shape;
   readonly responses: ResponseDescriptions;
   readonly handler: (request: ClientRequest<Values<S>>) => Promise<void>;

@@ -13,7 +13,7 @@ const entryOverhead = 128;
 /** Hashes the key as JSON, because two keys that differ only in lone surrogates are the same in UTF-8. */
 const keyOf = (key: string): string => (key.length < digestLength ? key : hash('sha256', JSON.stringify(key), 'hex'));
 
-/** Length from which V8 creates slices; it copies shorter ones. */
+/** Minimum length of a text for which V8 creates a slice. V8 copies shorter texts. */
 const shortestSlice = 13;
 
 /**
@@ -89,7 +89,7 @@ export class BoundedCache<V extends object | string | number | boolean> implemen
       ttl,
       ttlResolution: 0,
       perf: { now: clock },
-      // Otherwise iterators would skip the entries to purge.
+      // Without this option, iterators would skip the expired entries that `#purge` drops.
       allowStale: true,
     });
     register(this);
@@ -141,7 +141,9 @@ export class BoundedCache<V extends object | string | number | boolean> implemen
     for (const entry of this.#cache.entries() as Iterable<[string, V]>) if (this.#cache.has(entry[0])) yield entry;
   }
 
-  /** Drops the entries for which the function returns false. Calls it with the most recently used value first. */
+  /**
+   * Drops the entries for which the function returns false. Calls the function with the most recently used value first.
+   */
   retain(isRetained: (value: V) => boolean): void {
     const rejected: string[] = [];
     for (const [key, value] of this) if (!isRetained(value)) rejected.push(key);

@@ -148,7 +148,7 @@ const malformed: ReadonlySet<string> = new Set([
 function fail(failure: OutgoingFailure, cause: unknown, status?: number): never {
   if (cause instanceof OutgoingError) throw cause;
   const { name, message, code = name } = cause as NodeJS.ErrnoException;
-  // For several addresses, the cause is an AggregateError with an empty message.
+  // If the host name has several addresses, the cause is an AggregateError with an empty message.
   throw new OutgoingError(malformed.has(name) ? 'malformed' : failure, message || code, cause as Error, status);
 }
 

@@ -30,7 +30,10 @@ export function fields(message: Buffer, wanted: number): readonly Buffer[] {
   return found;
 }
 
-/** k8s.io/apimachinery pkg/runtime/serializer/protobuf: four bytes, then runtime.Unknown. */
+/**
+ * The four bytes before each protobuf message of Kubernetes, a runtime.Unknown (k8s.io/apimachinery
+ * pkg/runtime/serializer/protobuf).
+ */
 const magic = Buffer.from('k8s\0', 'latin1');
 
 /** Object in the protobuf form of Kubernetes. */

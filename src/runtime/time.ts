@@ -31,7 +31,7 @@ export interface Clock {
   monotonic(): number;
   /** Calls `run` once after this delay, unless the returned function is called first. */
   after(milliseconds: number, run: () => void): () => void;
-  /** Returns a number from 0 to below 1, for jitter. */
+  /** Returns a random number for jitter, which is at least 0 and less than 1. */
   random(): number;
 }
 

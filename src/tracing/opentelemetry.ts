@@ -74,7 +74,7 @@ export interface OpenTracer extends Tracer {
 /** Maximum spans that wait for export; further spans are dropped. */
 const maxWaiting = 2_048;
 const maxBatch = 512;
-/** Milliseconds. */
+/** Milliseconds between two exports of a batch. */
 const batchDelay = 1_000;
 const maxFlush = 3_000;
 /** Maximum characters of an attribute, because callers choose their paths and user agents. */
@@ -135,7 +135,7 @@ function headersOf(span: SpanContext): TraceHeaders {
 const ids = new RandomIdGenerator();
 const ignore = (): void => undefined;
 
-/** Span that is not recorded. It has an ID for the log and for other servers, which may record their spans. */
+/** Span that is not recorded. Its ID is used in the log, and by other servers that record their own spans. */
 class UnrecordedSpan implements ServerSpan {
   isOver = false;
   readonly #parent: SpanContext | undefined;

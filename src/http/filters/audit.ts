@@ -41,7 +41,7 @@ export const auditEnd =
     exchange.onEnd(leave);
   };
 
-/** Starts the audit record, after authentication. */
+/** Starts the audit record. Runs after authentication. */
 export const audit =
   (auditor: Auditor): RequestFilter =>
   (exchange) => {

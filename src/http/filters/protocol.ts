@@ -40,7 +40,7 @@ export const protocol: RequestFilter = ({ req, res }) => {
   // Node would silently leave any other coding in the body.
   if (coding !== undefined && coding.toLowerCase() !== 'chunked')
     throw badRequest('unsupported Transfer-Encoding: only "chunked" is accepted');
-  // RFC 9112 section 6.1: an HTTP/1.0 client may not know where a chunked body ends.
+  // RFC 9112 section 6.1: an HTTP/1.0 client may be unable to detect where a chunked body ends.
   if (coding !== undefined && req.httpVersion === '1.0') (res as ServerResponse).shouldKeepAlive = false;
   if (hosts > 1 || (hosts === 0 && req.httpVersion === '1.1'))
     throw badRequest('the request must have exactly one Host header');

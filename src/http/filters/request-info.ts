@@ -89,7 +89,7 @@ export const profilesPath = '/debug/profiles/';
 const isLogs = (group: string, resource: string, name: string): boolean =>
   resource === 'logs' && name === '' && (group === loggingGroup || group === tenantGroup);
 
-/** Returns true for log queries that follow or export. */
+/** Returns true for log queries that follow or export logs. */
 const isStream = (query: URLSearchParams): boolean =>
   ['true', '1'].includes(query.get('follow') ?? '') || query.get('operation') === 'export';
 

@@ -6,7 +6,7 @@ import type { Arrival } from '../route.ts';
 const maxSize = 64 * 1024;
 /** Milliseconds for a body to arrive: an incomplete body must not hold its slot for longer. */
 const maxWait = 10_000;
-/** Milliseconds after which an incomplete body is moved to the slots of slow bodies. */
+/** Milliseconds after which an incomplete body moves to the slots for slow bodies. */
 const grace = 100;
 
 /**

@@ -6,7 +6,7 @@ import type { Response } from 'express';
  * The response is never corked. From Node 21.0 to 26.8, `res.cork(); res.write(a); res.end(b); res.uncork()` sends the
  * last chunk of a chunked body before the chunk of a and b. This order breaks this response and the next one on the
  * connection. In tests, 22.23.3, 24.21.0 and 25.9.0 were affected; 20 and 26.9 were not. Node itself corks the socket
- * until the end of the tick, so that all pieces need one system call.
+ * until the end of the tick, so that one system call writes all pieces.
  */
 export class BodyWriter {
   readonly #res: Response;

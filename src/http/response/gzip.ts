@@ -45,7 +45,7 @@ function shiftOver(bytes: number): number {
 const deflate = promisify(deflateRaw);
 const level = 1;
 
-/** Deflates in a thread, not on the event loop. */
+/** Deflates the bytes in a thread, not on the event loop. */
 export async function deflateFragment(bytes: Buffer): Promise<Fragment> {
   const deflated = await deflate(bytes, { level, finishFlush: constants.Z_SYNC_FLUSH });
   // The data is copied, because zlib returns a slice of a larger buffer.

@@ -18,7 +18,7 @@ function monthsIn(unit: Interval['unit']): number {
   return unit === 'M' || unit === 'q' || unit === 'y' ? months[unit] : 1;
 }
 
-/** Returns the start of the bucket that contains the time; both in milliseconds since the epoch. */
+/** Returns the start of the bucket that contains `time`. Both times are in milliseconds since the epoch. */
 export function bucketOf(time: number, { count, unit }: Interval): number {
   if (isFixed(unit)) {
     const length = count * lengths[unit];

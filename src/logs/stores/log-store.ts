@@ -47,13 +47,14 @@ interface Keywords {
 /** Selects the records that meet all conditions. */
 export interface Selection {
   /**
-   * Whole seconds since the epoch; undefined: no start. Selects start ≤ t ≤ end, so 100.001 s is after an end of 100.
+   * Whole seconds since the epoch. `start` is undefined if the range has no start. Selects start ≤ t ≤ end, so 100.001
+   * s is after an end of 100.
    */
   readonly start: number | undefined;
   readonly end: number;
   /**
-   * Second from which the records of each namespace are visible. It may be before `start`. Undefined: all namespaces of
-   * the store.
+   * Second from which the records of each namespace are visible. This second can be before `start`. Undefined: all
+   * namespaces of the store.
    */
   readonly namespaces: ReadonlyMap<string, number> | undefined;
   /** Workloads whose pods are selected; empty lists have no effect. */
@@ -75,7 +76,7 @@ export interface LogPage {
 export const intervalUnits = ['s', 'm', 'h', 'd', 'w', 'M', 'q', 'y'] as const;
 
 export interface Interval {
-  /** Number of units. It may exceed 1 only for s, m, h and d. */
+  /** Number of units. The number can exceed 1 only for s, m, h and d. */
   readonly count: number;
   readonly unit: (typeof intervalUnits)[number];
 }

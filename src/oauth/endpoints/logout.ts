@@ -83,7 +83,8 @@ export function logoutEndpoint(parts: LogoutParts): OAuthEndpoint {
     const request = validate(parts, given);
     const login = await browserLogin(page, parts);
     if (login !== undefined && request.hint?.sub !== login.subject.uid) {
-      // Section 2 requires a confirmation: without a matching hint, any site may have sent the user to this page.
+      // Section 2 of OpenID Connect RP-Initiated Logout requires a confirmation. Without a matching hint, any site may
+      // have sent the user to this page.
       const { redirectURI } = request;
       logoutPage(page, {
         title: 'Log out?',

@@ -28,7 +28,7 @@ const refused = (reason: Unredeemed): OAuthError => new OAuthError(...refusals[r
 
 /** Implements RFC 8628 section 3.4. */
 export function deviceCodeGrant({ directory, sessions, clock }: GrantParts): Grant {
-  /** Earliest next poll of each session, and its current interval. */
+  /** Earliest next poll of each session, and the current interval between its polls. */
   const polls = new BoundedCache<{ readonly from: number; readonly interval: number }>({
     name: 'device_polls',
     maxEntries: 10_000,
@@ -54,7 +54,7 @@ export function deviceCodeGrant({ directory, sessions, clock }: GrantParts): Gra
     grantType: deviceGrantType,
     parameters: { device_code: described('`device_code` from `POST /oauth/device_authorization`', text) },
     async find({ fields: { device_code: code }, client, isRetry }) {
-      // A code without a valid seal was not issued by this server and must not fill the cache.
+      // A code with an invalid HMAC was not issued by this server and must not fill the cache.
       const sid = sessions.codes.sessionOf(code);
       if (sid !== undefined && !isRetry) checkInterval(sid);
       const found = await sessions.codes.find(code, client.name, isRetry);

@@ -15,8 +15,9 @@ const refused = (): OAuthError =>
   new OAuthError('invalid_request', 'subject_token must be a valid token of a ServiceAccount');
 
 /**
- * Implements RFC 8693: exchanges a ServiceAccount token, which kube-apiserver reviews, for a token of this server that
- * does not expire later. The session stores the reviewed user, because the directory does not contain ServiceAccounts.
+ * Implements RFC 8693: exchanges a ServiceAccount token, which kube-apiserver reviews, for a token of this server. The
+ * new token does not expire later than the ServiceAccount token. The session stores the reviewed user, because the
+ * directory does not contain ServiceAccounts.
  */
 export function tokenExchangeGrant({ sessions, accessTokens, reviewToken, issuer }: GrantParts): Grant {
   async function review(token: string, source: string): Promise<UserInfo & { readonly uid: string }> {

@@ -18,8 +18,8 @@ const attributes = 'Path=/; Secure; HttpOnly; SameSite=Lax';
 type CookieName = typeof loginCookie | typeof formCookie | typeof providerCookie;
 
 /**
- * Returns the value of a cookie; undefined if the cookie is missing or occurs twice, because one of the two is forged.
- * The library `cookie` would return the first.
+ * Returns the value of a cookie; undefined if the cookie is missing or occurs twice, because one of the two cookies
+ * would be forged. The library `cookie` would return the first cookie.
  */
 export function readCookie(req: Request, name: CookieName): string | undefined {
   const found = (req.headers.cookie ?? '')
@@ -29,7 +29,7 @@ export function readCookie(req: Request, name: CookieName): string | undefined {
   return found.length === 1 ? found[0]?.slice(name.length + 1) : undefined;
 }
 
-/** Returns a Set-Cookie header for a session cookie; a header without a value deletes the cookie. */
+/** Returns a Set-Cookie header for a session cookie. An empty value deletes the cookie. */
 export const cookie = (name: CookieName, value: string): string =>
   `${name}=${value}; ${attributes}${value === '' ? '; Max-Age=0' : ''}`;
 

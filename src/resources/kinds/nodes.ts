@@ -69,7 +69,7 @@ function rolesOf(labels: Readonly<Record<string, string>> = {}): string {
   return [...roles].toSorted((a, b) => (a < b ? -1 : 1)).join(',') || '<none>';
 }
 
-/** Conditions that are healthy if their status is False, and those that are healthy if it is True. */
+/** Types of conditions whose status is False on a healthy node, followed by the types whose status is True. */
 const falseIfHealthy = new Set(['MemoryPressure', 'DiskPressure', 'PIDPressure', 'NetworkUnavailable']);
 const trueIfHealthy = new Set(['Ready', 'ConfigOK', 'KubeletReady']);
 

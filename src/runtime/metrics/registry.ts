@@ -97,15 +97,13 @@ export function level<L extends LabelSet>(definition: Definition<L>): LevelMetri
 export type Sample<L extends LabelSet> = readonly [Labels<L>, number];
 
 export interface CollectedMetric<L extends LabelSet> extends Defined<L> {
-  /**
-   * Sets the function that reads the values whenever the metrics are collected. The function replaces an earlier one.
-   */
+  /** Sets the function that reads the values whenever the metrics are collected. A later call replaces the function. */
   read(values: () => Iterable<Sample<L>>): void;
 }
 
 /**
  * A metric whose values are read when the metrics are collected. A `counter` never decreases while the process runs.
- * Values with the same labels, such as several `other`, are summed.
+ * Values with the same labels are summed, for example if several labels are replaced by `other`.
  */
 export function collected<L extends LabelSet>(
   definition: Definition<L>,

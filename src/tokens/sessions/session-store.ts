@@ -88,7 +88,7 @@ export class SessionStore {
     const watched = this.watched(sid);
     if (written === undefined || watched === undefined) return written ?? watched;
     if (versionOf(written) > versionOf(watched)) return written;
-    // The watch has caught up.
+    // The watch has delivered a version that is at least as new.
     this.#written.delete(sid);
     return watched;
   }

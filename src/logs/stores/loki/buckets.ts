@@ -115,8 +115,8 @@ async function countSteps(
   ];
   for (const { labels, values } of steps)
     for (const [second, count] of values)
-      // In Loki, a range includes its end, although records at the end belong to the next step. They are therefore
-      // counted separately.
+      // In Loki, a range includes its end, although records at the end belong to the next step. Records at the end of a
+      // step are therefore counted separately.
       if (labels[edge] !== 'true') counts.push([second - step, count]);
       else if (second < last) counts.push([second, count]);
   return counts;

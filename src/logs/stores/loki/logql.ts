@@ -40,7 +40,7 @@ function anyCase(character: string): string {
 const folded = (keyword: string): string =>
   /^[\0-\x7f]*$/.test(keyword) ? `(?i:${escaped(keyword)})` : Array.from(keyword, anyCase).join('');
 
-/** Matches one of the values. */
+/** Returns a matcher for labels that have one of the values; an empty list if there are no values. */
 const oneOf = (label: string, values: readonly string[]): string[] => {
   if (values.length < 2) return values.map((value) => equals(label, value));
   return [`${label}=~${quoted(values.map(escaped).join('|'))}`];
@@ -49,7 +49,7 @@ const oneOf = (label: string, values: readonly string[]): string[] => {
 const noneOf = (label: string, values: readonly string[]): string =>
   `${label}!~${quoted(values.map(escaped).join('|'))}`;
 
-/** Matches values that contain one of the keywords. */
+/** Returns a matcher for labels that contain one of the keywords; an empty list if there are no keywords. */
 const containing = (label: string, keywords: readonly string[]): string[] =>
   keywords.length === 0 ? [] : [`${label}=~${quoted(`.*(?:${keywords.map(folded).join('|')}).*`)}`];
 
@@ -59,7 +59,10 @@ const patternOf = ({ pattern, alsoPods }: WorkloadPods): string => [pattern, ...
 const podsOf = (label: string, workloads: readonly WorkloadPods[]): string[] =>
   workloads.length === 0 ? [] : [`${label}=~${quoted(workloads.map(patternOf).join('|'))}`];
 
-/** Excludes matching pods of other workloads; undefined if there are none. */
+/**
+ * Returns a matcher that excludes the pods of other workloads that the patterns match; undefined if there are no such
+ * pods.
+ */
 function withoutOthers(label: string, workloads: readonly WorkloadPods[]): string | undefined {
   if (workloads.every(({ notPods }) => notPods.length === 0)) return undefined;
   const each = workloads.map(({ pattern, alsoPods, notPods }) => {

@@ -72,7 +72,7 @@ interface Reading {
   /** True once the log was read to its end; the container writes no more until it restarts. */
   isDone: boolean;
   time: string;
-  /** Number of lines with the time of the last line. */
+  /** Number of lines read so far that have the same time as the last line. */
   count: number;
 }
 

@@ -159,7 +159,7 @@ export async function readLog(
     // A log that reaches limitBytes is cut within a line.
     const isCut = options.limitBytes !== undefined && bytes >= options.limitBytes;
     if (rest.length > 0 && !isCut) await take(rest);
-    // A node that has lost the log returns an error message instead of lines with a time.
+    // A node that no longer has the log file returns an error message instead of lines with timestamps.
     return result(lines === 0 && malformed > 0 ? 'unreadable' : 'read');
   } catch {
     options.signal.throwIfAborted();

@@ -43,8 +43,8 @@ export interface PodsLimits {
   /** Maximum bytes per log. */
   readonly bytes: number;
   /**
-   * Maximum bytes of records in memory, for a query and for an export. An export holds them until its client has read
-   * them.
+   * Maximum bytes of records in memory, for a query and for an export. An export holds its records until the client has
+   * read them.
    */
   readonly queryBytes: number;
   readonly exportBytes: number;

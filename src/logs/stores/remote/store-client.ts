@@ -59,7 +59,7 @@ export class StoreClient {
     await this.#client.close();
   }
 
-  /** Returns the body of a response with status 200. `explain` may return the error for any other response. */
+  /** Returns the body of a response with status 200. `explain` can return the error for any other response. */
   async json(
     request: StoreRequest,
     explain?: (text: string, status: number) => StatusError | undefined,

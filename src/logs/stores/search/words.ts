@@ -3,7 +3,7 @@
  * are split as by Lucene's standard analyzer (UAX #29 section 4.1, rules WB5 to WB13b).
  */
 
-/** Words of a keyword; the characters between them are ignored. */
+/** Words of a keyword; the characters between the words are ignored. */
 export interface Phrase {
   readonly words: readonly string[];
   /**
@@ -38,7 +38,10 @@ export function tokensOf(text: string): readonly Token[] | undefined {
   );
 }
 
-/** ASCII characters that always end a word. Quotation marks do not, because they can occur between Hebrew letters. */
+/**
+ * ASCII characters that always end a word. Quotation marks do not always end a word, because they can occur between
+ * Hebrew letters.
+ */
 const separators = /[^\w.:',;"\u0080-\uffff]/;
 
 /** Returns the phrase of a keyword; undefined if it contains no words. */
