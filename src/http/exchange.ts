@@ -212,7 +212,10 @@ export class Exchange implements RequestContext {
     return this.#over;
   }
 
-  /** Ends the work for the request, because the client disconnected, the deadline passed, the session was revoked or the server drains. */
+  /**
+   * Ends the work for the request, because the client disconnected, the deadline passed, the session was revoked or the
+   * server drains.
+   */
   abort(reason: unknown = requestOver): void {
     this.#over = true;
     this.#abort?.abort(reason);
@@ -251,8 +254,9 @@ export class Exchange implements RequestContext {
     else
       stream.once('finish', () => {
         end();
-        // RFC 9113 section 8.1: NO_ERROR requests the client to stop sending the request. The reset is delayed because it may overtake the end
-        // of the response, which kube-apiserver and all Go clients would then treat as incomplete.
+        // RFC 9113 section 8.1: NO_ERROR requests the client to stop sending the request. The reset is delayed because
+        // it may overtake the end of the response, which kube-apiserver and all Go clients would then treat as
+        // incomplete.
         stream.resume();
         const cut = setTimeout(() => stream.close(constants.NGHTTP2_NO_ERROR), linger);
         stream.once('close', () => clearTimeout(cut));

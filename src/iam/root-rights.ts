@@ -1,7 +1,7 @@
 /**
  * Rights that are equivalent to root of the cluster or of the platform (docs/security.md). A caller who sets the
- * password of a user can log in as that user. The caller must therefore have every one of these rights that RBAC binds to
- * the user by name.
+ * password of a user can log in as that user. The caller must therefore have every one of these rights that RBAC binds
+ * to the user by name.
  */
 import type { Account } from '../accounts/directory/account.ts';
 import type { Authorizer, ResourceAttributes } from '../auth/authorizers/authorizer.ts';

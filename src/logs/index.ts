@@ -56,7 +56,10 @@ interface ListRequest {
   readonly context: Pick<RequestContext, 'query'>;
 }
 
-/** Throws 400 for `kubectl get logs`, which requests pages or a table of objects. The message contains a command that returns logs. */
+/**
+ * Throws 400 for `kubectl get logs`, which requests pages or a table of objects. The message contains a command that
+ * returns logs.
+ */
 function assertNoList({ req: { headers }, context: { query } }: ListRequest): void {
   const isTable = parseAccept(headers.accept).some(({ parameters }) => parameters['as'] === 'Table');
   if (!isTable && !query.has('limit')) return;

@@ -1,6 +1,6 @@
 /**
- * Serves `/apis/{group}/{version}/{resource}[/{name}]`: cached objects as an aggregated API, with the semantics of kube-apiserver
- * (k8s.io/apiserver pkg/endpoints/handlers/get.go, pkg/storage/cacher).
+ * Serves `/apis/{group}/{version}/{resource}[/{name}]`: cached objects as an aggregated API, with the semantics of
+ * kube-apiserver (k8s.io/apiserver pkg/endpoints/handlers/get.go, pkg/storage/cacher).
  */
 import type { Request } from 'express';
 import { rechecking, type Authorizer } from '../auth/authorizers/authorizer.ts';

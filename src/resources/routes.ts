@@ -106,7 +106,10 @@ export function kapisRoutes(deps: KapisDeps): Route[] {
   ];
 }
 
-/** Returns the routes of the aggregated API: discovery and every resource below /apis, with the deprecated paths of watches. */
+/**
+ * Returns the routes of the aggregated API: discovery and every resource below /apis, with the deprecated paths of
+ * watches.
+ */
 export function apisRoutes({ authorizer, resources, otherGroups = [] }: ApisDeps): Route[] {
   return [
     ...discoveryRoutes('/apis', [...groupVersionsOf(resources.map(({ definition }) => definition)), ...otherGroups]),

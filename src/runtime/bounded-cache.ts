@@ -5,7 +5,10 @@
 import { hash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 
-/** Length of a SHA-256 digest in hex. Keys of this length or more are replaced by their digest, so no short key equals a digest. */
+/**
+ * Length of a SHA-256 digest in hex. Keys of this length or more are replaced by their digest, so no short key equals a
+ * digest.
+ */
 const digestLength = 64;
 /** Approximate bytes of an entry in addition to its key and value. */
 const entryOverhead = 128;
@@ -36,7 +39,10 @@ interface CacheOptions<V> {
   readonly ttl: number;
   /** Returns the bytes of a value, if they vary. */
   readonly sizeOf?: (value: V) => number;
-  /** Returns milliseconds. Default: a monotonic clock, so that expired entries stay expired if the system clock is set back. */
+  /**
+   * Returns milliseconds. Default: a monotonic clock, so that expired entries stay expired if the system clock is set
+   * back.
+   */
   readonly clock?: () => number;
 }
 
@@ -151,7 +157,8 @@ export class BoundedCache<V extends object | string | number | boolean> implemen
   }
 
   /**
-   * Drops a few expired entries, which are the least recently used ones. Dropping all of them at once would block the event loop.
+   * Drops a few expired entries, which are the least recently used ones. Dropping all of them at once would block the
+   * event loop.
    */
   #purge(): void {
     for (let count = 0; count < maxPurged; count += 1) {

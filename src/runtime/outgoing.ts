@@ -36,7 +36,9 @@ export interface OutgoingResponse {
   readonly body: Buffer;
 }
 
-/** `unreachable`: no response started. `interrupted`: the response is incomplete. `malformed`: the response is not HTTP. */
+/**
+ * `unreachable`: no response started. `interrupted`: the response is incomplete. `malformed`: the response is not HTTP.
+ */
 type OutgoingFailure = 'unreachable' | 'interrupted' | 'malformed' | 'too large';
 
 /**

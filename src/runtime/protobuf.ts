@@ -1,6 +1,9 @@
 /** Reads single fields of protobuf messages, without a schema. */
 
-/** Returns the first length-delimited field with this number; empty if there is none. Throws RangeError if the message is truncated. */
+/**
+ * Returns the first length-delimited field with this number; empty if there is none. Throws RangeError if the message
+ * is truncated.
+ */
 export const field = (message: Buffer, wanted: number): Buffer => fields(message, wanted)[0] ?? Buffer.alloc(0);
 
 /** Returns all length-delimited fields with this number. Throws RangeError if the message is truncated. */

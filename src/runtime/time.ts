@@ -1,4 +1,6 @@
-/** RFC 3339 times with any offset and nanoseconds: Leases and Events have microseconds, which a Date cannot represent. */
+/**
+ * RFC 3339 times with any offset and nanoseconds: Leases and Events have microseconds, which a Date cannot represent.
+ */
 
 export interface Time {
   /** Whole second, as milliseconds since the epoch. */
@@ -79,8 +81,8 @@ export function sleep(clock: Clock, milliseconds: number, signal: AbortSignal): 
 }
 
 /**
- * Calls `run` repeatedly until the signal is aborted, with a pause of about `interval` milliseconds before each call. Jitter of 20% keeps
- * replicas apart. `run` must not throw.
+ * Calls `run` repeatedly until the signal is aborted, with a pause of about `interval` milliseconds before each call.
+ * Jitter of 20% keeps replicas apart. `run` must not throw.
  */
 export async function repeat(
   clock: Clock,

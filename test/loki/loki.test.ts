@@ -61,7 +61,7 @@ storeSuite('loki', {
       });
 
       test('a log query returns the configured text field of Loki lines that are JSON objects', async () => {
-        // Loki replaces invalid UTF-8 by blanks.
+        // In the expected records, blanks replace invalid UTF-8, as in Loki.
         const records = small
           .filter(({ namespace }) => ['special', 'edges', 'ns-1'].includes(namespace))
           .map((record) => ({ ...record, log: record.log.replaceAll('\ufffd', ' ') }));

@@ -3,7 +3,10 @@ import type { Exchange, RequestFilter } from '../exchange.ts';
 import { requestTimeout } from '../request/request-timeout.ts';
 
 const maxDuration = 60_000;
-/** Maximum milliseconds of a proxied request. kube-apiserver applies 60 s and `?timeout=` itself, so its own error arrives first. */
+/**
+ * Maximum milliseconds of a proxied request. kube-apiserver applies 60 s and `?timeout=` itself, so its own error
+ * arrives first.
+ */
 const maxProxiedDuration = 65_000;
 
 /**

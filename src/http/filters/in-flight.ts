@@ -5,7 +5,10 @@ import type { Exchange, RequestFilter } from '../exchange.ts';
 import { requestsInFlight } from '../../runtime/metrics/definitions.ts';
 import { probes } from './access-log.ts';
 
-/** Maximum watches of one user. A watch costs little more than its buffer, and each kubectl, console or controller holds only a few. */
+/**
+ * Maximum watches of one user. A watch costs little more than its buffer, and each kubectl, console or controller holds
+ * only a few.
+ */
 const maxWatchesPerUser = 1_000;
 
 type Limits = Pick<PlatformConfiguration['requests'], 'maxInFlight' | 'maxInFlightPerUser'>;

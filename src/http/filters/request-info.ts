@@ -25,7 +25,8 @@ const verbs = new Map([
 const maxPathLength = 8 * 1024;
 
 /**
- * Parses a URL as kube-apiserver does (k8s.io/apiserver pkg/endpoints/request/requestinfo.go). Forms of resource requests:
+ * Parses a URL as kube-apiserver does (k8s.io/apiserver pkg/endpoints/request/requestinfo.go). Forms of resource
+ * requests:
  *
  *     /kapis/{group}/{version}/{resource}[/{name}[/{subresource}]]
  *     /kapis/{group}/{version}/namespaces/{namespace}/{resource}[/{name}[/{subresource}]]

@@ -263,7 +263,9 @@ export async function listenHTTP(handle: HttpHandler, address: Address): Promise
   };
 }
 
-/** Listens for TLS. `requestCertificate` requests a client certificate, which authentication verifies for each request. */
+/**
+ * Listens for TLS. `requestCertificate` requests a client certificate, which authentication verifies for each request.
+ */
 export async function listenTLS(
   handle: HttpHandler,
   address: Address,
@@ -342,5 +344,8 @@ export async function listenTLS(
   };
 }
 
-/** SSL_OP_NO_TICKET. With TLS 1.3, OpenSSL then sends stateful tickets, which cannot be resumed because there is no session cache. */
+/**
+ * SSL_OP_NO_TICKET. With TLS 1.3, OpenSSL then sends stateful tickets, which cannot be resumed because there is no
+ * session cache.
+ */
 const noTicket = 0x4000;

@@ -138,7 +138,10 @@ export function lenientParameters<const S extends Shape>(shape: S): QueryParamet
   });
 }
 
-/** The first message of each parameter, by name, so that the items of one list do not hide the problems of other parameters. */
+/**
+ * The first message of each parameter, by name, so that the items of one list do not hide the problems of other
+ * parameters.
+ */
 type Problems = Map<string, string>;
 
 interface EmptyQuery {

@@ -10,9 +10,9 @@ const maxWait = 10_000;
 const grace = 100;
 
 /**
- * Reads the body of a request to an OAuth endpoint. `name` is its media type; `arrival` moves the request between slots while its body
- * arrives. Throws OAuthError 415, 413, 408 or 400, and StatusError 429. The libraries raw-body and type-is are not used, because they
- * support neither slots for slow bodies nor a time limit.
+ * Reads the body of a request to an OAuth endpoint. `name` is its media type; `arrival` moves the request between slots
+ * while its body arrives. Throws OAuthError 415, 413, 408 or 400, and StatusError 429. The libraries raw-body and
+ * type-is are not used, because they support neither slots for slow bodies nor a time limit.
  */
 export async function readBody(
   req: Request,

@@ -27,7 +27,10 @@ export class BodyWriter {
     return this.#closed;
   }
 
-  /** Resolves when the bytes are handed to the socket, so that their memory can be reused, or when the client has disconnected. */
+  /**
+   * Resolves when the bytes are handed to the socket, so that their memory can be reused, or when the client has
+   * disconnected.
+   */
   write(...pieces: readonly Buffer[]): Promise<void> {
     return new Promise((resolve) => {
       if (this.#closed) return resolve();
@@ -42,8 +45,8 @@ export class BodyWriter {
   }
 
   /**
-   * Writes these pieces and ends the body. Flushes the headers of an empty body, because Node would add a Content-Length to the response to
-   * GET but not to HEAD.
+   * Writes these pieces and ends the body. Flushes the headers of an empty body, because Node would add a
+   * Content-Length to the response to GET but not to HEAD.
    */
   end(...pieces: readonly Buffer[]): void {
     if (this.#closed) return;

@@ -24,9 +24,9 @@ export function framed(framing: Framing, pieces: readonly Buffer[]): Buffer {
 }
 
 /**
- * The body of a response that is written as events happen. Thousands of responses may share a part, which is framed only once. Over
- * HTTP/1.1 a part is written directly to the socket, because `res.write` would frame it for each response and write it in three pieces. The
- * headers must have been flushed.
+ * The body of a response that is written as events happen. Thousands of responses may share a part, which is framed
+ * only once. Over HTTP/1.1 a part is written directly to the socket, because `res.write` would frame it for each
+ * response and write it in three pieces. The headers must have been flushed.
  */
 export class StreamedBody {
   readonly framing: Framing;

@@ -1,4 +1,7 @@
-/** Writes all error responses: OAuth's JSON below /oauth and /.well-known, metav1.Status in JSON or YAML everywhere else. */
+/**
+ * Writes all error responses: OAuth's JSON below /oauth and /.well-known, metav1.Status in JSON or YAML everywhere
+ * else.
+ */
 import type { Response } from 'express';
 import { ServerResponse } from 'node:http';
 import { describable, internalError, OAuthError, serviceUnavailable, StatusError } from '../../runtime/errors.ts';

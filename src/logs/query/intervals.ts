@@ -51,7 +51,9 @@ export function assertFewBuckets(from: number, to: number, interval: Interval): 
   throw badParameters([invalidParameter('interval', message)]);
 }
 
-/** Returns the buckets of a histogram from counts by bucket start, including empty ones between the first and the last. */
+/**
+ * Returns the buckets of a histogram from counts by bucket start, including empty ones between the first and the last.
+ */
 export function bucketsBetween(
   counts: ReadonlyMap<number, number>,
   interval: Interval,

@@ -95,8 +95,8 @@ async function loginFor(parts: DeviceParts, page: PageRequest, typed: string): P
 }
 
 /**
- * Returns the session of the device; undefined if an error page was sent. Wrong codes are limited like failed logins, but counted
- * separately.
+ * Returns the session of the device; undefined if an error page was sent. Wrong codes are limited like failed logins,
+ * but counted separately.
  */
 async function find(
   { sessions, limiter }: DeviceParts,

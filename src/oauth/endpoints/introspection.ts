@@ -74,7 +74,9 @@ export function introspectionEndpoint({
     };
   }
 
-  /** Reports refresh tokens only to their own client, because resource servers must never accept them as bearer tokens. */
+  /**
+   * Reports refresh tokens only to their own client, because resource servers must never accept them as bearer tokens.
+   */
   async function ofRefreshToken(token: string, client: Client): Promise<Omit<Introspection, 'active'> | undefined> {
     const presented = await sessions.rotation.inspect(token);
     if (presented === undefined || !presented.isCurrent) return undefined;

@@ -1,4 +1,7 @@
-/** `/oauth/logout` (OpenID Connect RP-Initiated Logout 1.0): revokes the login of the browser and the session of the client. */
+/**
+ * `/oauth/logout` (OpenID Connect RP-Initiated Logout 1.0): revokes the login of the browser and the session of the
+ * client.
+ */
 import type { Client } from '../../accounts/directory/clients.ts';
 import type { Directory } from '../../accounts/directory/directory.ts';
 import type { Sessions } from '../../tokens/sessions/sessions.ts';

@@ -19,7 +19,10 @@ export function revocationEndpoint(parts: {
   const { directory, limiter, sessions, tokens } = parts;
   const path = '/oauth/revoke';
 
-  /** Returns the session and the client of a token. A refresh token that was used before is accepted too, because it was genuine. */
+  /**
+   * Returns the session and the client of a token. A refresh token that was used before is accepted too, because it was
+   * genuine.
+   */
   async function find(token: string): Promise<{ sid: string; clientID: string } | undefined> {
     const claims = tokens.verifyForAny(token);
     if (claims !== undefined) return claims;

@@ -12,7 +12,10 @@ export const formCookie = '__Host-platform-form';
 /** Cookie with the state of a login at an OpenID provider. */
 export const providerCookie = '__Host-platform-provider';
 
-/** Attributes that the prefix `__Host-` requires. The prefix prevents other hosts of the site from replacing the cookies. */
+/**
+ * Attributes that the prefix `__Host-` requires. The prefix prevents other hosts of the site from replacing the
+ * cookies.
+ */
 const attributes = 'Path=/; Secure; HttpOnly; SameSite=Lax';
 
 type CookieName = typeof loginCookie | typeof formCookie | typeof providerCookie;

@@ -9,13 +9,13 @@ export interface Program {
   readonly lines: () => readonly string[];
   /** Returns all standard output so far. */
   readonly text: () => string;
-  /** Waits for a line that `matches`, starting at index `from`. */
+  /** Waits for a line for which `matches` returns true, starting at the line with index `from`. */
   line(what: string, matches: (line: string) => boolean, from?: number): Promise<string>;
   /** Ends the program unless it has already ended. */
   end(): Promise<void>;
 }
 
-/** Starts a program; its standard input stays open until it is ended. */
+/** Starts a program. Its standard input stays open until the test ends the program. */
 export function startProgram(
   program: string,
   args: readonly string[],

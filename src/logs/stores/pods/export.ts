@@ -27,7 +27,10 @@ export class Sizes {
     if (this.#slots.size > maxSlots) this.#coarsen();
   }
 
-  /** Returns consecutive windows of at most `maxBytes`, or of a single slot; `from` and `to` are seconds, both inclusive. */
+  /**
+   * Returns consecutive windows of at most `maxBytes`, or of a single slot; `from` and `to` are seconds, both
+   * inclusive.
+   */
   windows(maxBytes: number): { from: number; to: number }[] {
     const windows: { from: number; to: number }[] = [];
     let windowBytes = 0;

@@ -1,4 +1,6 @@
-/** Reads the log of a container line by line from the core API (k8s.io/kubernetes pkg/registry/core/pod/rest LogREST). */
+/**
+ * Reads the log of a container line by line from the core API (k8s.io/kubernetes pkg/registry/core/pod/rest LogREST).
+ */
 import type { KubeResponse } from '../../../cluster/client/client.ts';
 import { readBody } from '../../../runtime/promises.ts';
 import type { Caller } from '../log-store.ts';
@@ -17,7 +19,10 @@ export interface ReadOptions {
 /** Returns false to stop reading, or a promise to wait before the next line. */
 export type Visit = (time: string, log: Buffer) => boolean | Promise<void>;
 
-/** `refused`: the caller lacks the right; `unreadable`: the node cannot return the log at the moment; `none`: there is no log. */
+/**
+ * `refused`: the caller lacks the right; `unreadable`: the node cannot return the log at the moment; `none`: there is
+ * no log.
+ */
 export interface ReadResult {
   readonly lines: number;
   readonly bytes: number;

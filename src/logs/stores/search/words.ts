@@ -22,7 +22,10 @@ export interface Token {
   readonly end: number;
 }
 
-/** ASCII words: letters, digits and `_`; between letters also `:`, `.` and `'`; between digits also `.`, `'`, `,` and `;`. */
+/**
+ * ASCII words: letters, digits and `_`; between letters also `:`, `.` and `'`; between digits also `.`, `'`, `,` and
+ * `;`.
+ */
 const words = /_*[A-Za-z0-9](?:[A-Za-z0-9_]|(?<=[A-Za-z])[:.'](?=[A-Za-z])|(?<=[0-9])[.',;](?=[0-9]))*/g;
 /** Maximum word length of the analyzer, which cuts longer words. */
 const maxWordLength = 255;
