@@ -12,9 +12,9 @@ import { runSuite, type Outcome, type Suite } from './suite.ts';
 
 interface Budgeted extends Omit<Suite, 'limit'> {
   /**
-   * Expected seconds in parallel with the other lanes on two cores, with warm caches of downloads and builds. The
-   * halves of the integration suite took 422 s and 517 s on an idle machine on 2026-11-23, log-store took 676 s, unit
-   * 143 s and conformance 165 s. On a busy machine, the suites take up to 1.5 times as long.
+   * Expected duration in seconds on two cores, with the other lanes in parallel and with warm caches of downloads and
+   * builds. The halves of the integration suite took 422 s and 517 s on an idle machine on 2026-11-23, log-store took
+   * 676 s, unit 143 s and conformance 165 s. On a busy machine, the suites take up to 1.5 times as long.
    */
   readonly budget: number;
   /** The suites of a lane run sequentially. The lanes run in parallel. */

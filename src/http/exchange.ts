@@ -104,7 +104,7 @@ export class Exchange implements RequestContext {
     return (this.#query ??= new URLSearchParams(this.search));
   }
 
-  /** The path and query without secrets. It is shortened while the caller is not authenticated. */
+  /** The path and query without secrets. The path and query are shortened while the caller is not authenticated. */
   get shownURL(): string {
     const shown = (this.#shownURL ??= shownURL(this.#url));
     return this.user === undefined ? anonymousURL(shown) : shown;
@@ -137,8 +137,8 @@ export class Exchange implements RequestContext {
   }
 
   /**
-   * Runs `release` when the response is written, before the client has read it. Use it for shared resources such as
-   * slots. Otherwise a client that does not read could hold them indefinitely.
+   * Runs `release` when the response is written, before the client has read it. Use this method for shared resources
+   * such as slots, which a client that does not read the response could otherwise hold indefinitely.
    */
   onResponseWritten(release: () => void): void {
     if (this.#ended) release();

@@ -55,9 +55,9 @@ export class OpenStreams {
   }
 
   /**
-   * Authenticates all streams again after users or clients changed. A stream ends if its credential is no longer valid;
-   * if the groups of its user changed, its rights are reviewed at once. A stream continues if the server cannot
-   * authenticate it at the moment.
+   * Authenticates all streams again after users or clients changed. A stream ends if its credential is no longer valid.
+   * If the groups of a user changed, the rights of the user's streams are reviewed at once. A stream continues if the
+   * server cannot authenticate it at the moment.
    */
   async recheck(): Promise<void> {
     const slice = new Slice();
@@ -68,8 +68,8 @@ export class OpenStreams {
   }
 
   /**
-   * Accepts no further streams, and ends the open streams at times that are spread evenly over `spread` milliseconds,
-   * so that clients do not reconnect at the same time. Streams to and from pods, such as exec, continue until their
+   * Accepts no further streams, and ends the open streams. The ends are spread evenly over `spread` milliseconds, so
+   * that clients do not reconnect at the same time. Streams to and from pods, such as exec, continue until their
    * connection is closed: clients cannot resume them at another replica.
    */
   endAll(spread: number): void {
@@ -82,7 +82,8 @@ export class OpenStreams {
   #recheck(exchange: Exchange): void {
     const open = this.#open.get(exchange);
     if (open === undefined) return;
-    // There is no event for a deleted ServiceAccount, a deleted pod or an expired token.
+    // No event reports a deleted ServiceAccount, a deleted pod or an expired token, so the credential is authenticated
+    // again.
     if (exchange.user?.via === 'token-review') void reauthenticate(exchange, open.authenticate);
     exchange.recheck();
     open.at = this.#wheel.put(exchange, nextRecheck(exchange));

@@ -147,7 +147,7 @@ export interface RequestContext {
   /** Slots of a login; undefined for other requests. */
   readonly arrival: Arrival | undefined;
   readonly audit: Pick<AuditRecord, 'identify'> | undefined;
-  /** Adds an annotation (audit/annotations.ts) to the audit event. The metrics read it, too. */
+  /** Adds an annotation (audit/annotations.ts) to the audit event. The metrics also read the annotation. */
   annotate(key: string, value: string): void;
   /** Calls `listener` when `user` changes while a stream is open, for example its groups. */
   onUserChange(listener: () => void): void;
@@ -196,7 +196,8 @@ export type MatchedRoute = Pick<Route, 'access' | 'handler' | 'isPage' | 'isTLSO
   Partial<Pick<Route, 'path'>>;
 
 /**
- * Returns a substitute for paths that no route serves. Its handler throws 404; `hintFor` describes the nearest path.
+ * Returns a substitute for paths that no route serves. The handler of the substitute throws 404. `hintFor` describes
+ * the nearest path.
  */
 export const noRoute = (access: Access, hintFor?: (path: string) => string): MatchedRoute => ({
   access,

@@ -67,7 +67,7 @@ export const notEmpty = (schema: Schema): Schema => (schema instanceof z.ZodStri
 
 /**
  * Removes the default of a parameter that depends on another parameter. Otherwise, a client that sends defaults would
- * send this parameter without the other one.
+ * send this parameter without the parameter on which it depends.
  */
 export const withoutDefault = (schema: Schema): Schema =>
   schema instanceof z.ZodDefault ? (schema.unwrap() as Schema) : schema;

@@ -44,7 +44,7 @@ const rightsIn = (
 /**
  * Returns the rights beyond plain reads that RBAC grants the user in the namespace, including those of
  * ClusterRoleBindings. The rights come from a SelfSubjectRulesReview that impersonates the user. Throws 503 if the
- * review fails. `incomplete` is ignored, because it is always true with a webhook authorizer; rights that a webhook can
+ * review fails. `incomplete` is ignored, because it is always true with a webhook authorizer. Rights that a webhook can
  * grant are reviewed separately (root-rights.ts).
  */
 export async function rightsOf(

@@ -61,8 +61,11 @@ export const queryOfClients = (descriptions: readonly ParameterDescription[] = [
 });
 
 /**
- * Serves forms of clients in four steps: 1 reject parameters in the URL, 2 read the form, 3 authenticate the client, 4
- * parse the fields.
+ * Serves forms of clients in four steps:
+ * 1. Reject parameters in the URL.
+ * 2. Read the form.
+ * 3. Authenticate the client.
+ * 4. Parse the fields.
  */
 export function clientRoute<const S extends Shape>({
   path,

@@ -134,7 +134,7 @@ class GenericReads {
       release();
       throw error;
     }
-    // The response to a watch is still open; the cache is released when the response closes.
+    // The response to a watch is still open, so the cache is released when the response closes.
     if (res.writableEnded || res.closed) release();
     else res.once('close', release);
   }

@@ -42,8 +42,8 @@ export interface OutgoingResponse {
 type OutgoingFailure = 'unreachable' | 'interrupted' | 'malformed' | 'too large';
 
 /**
- * Error for a failed request. The message and cause may name the server, but never the path, headers or body of the
- * request.
+ * Error for a failed request. The message and cause can contain the address of the server, but never contain the path,
+ * headers or body of the request.
  */
 export class OutgoingError extends Error {
   readonly failure: OutgoingFailure;

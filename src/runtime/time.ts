@@ -27,9 +27,9 @@ export const parseMilliseconds = (text: string): number => (pattern.test(text) ?
 
 /** Source of time for components, which tests replace. */
 export interface Clock {
-  /** Milliseconds since the epoch. */
+  /** Returns milliseconds since the epoch. */
   now(): number;
-  /** Milliseconds since an arbitrary moment; never goes back. */
+  /** Returns milliseconds since an arbitrary moment. The value never decreases. */
   monotonic(): number;
   /** Calls `run` once after this delay, unless the returned function is called first. */
   after(milliseconds: number, run: () => void): () => void;

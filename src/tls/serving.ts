@@ -1,7 +1,7 @@
 /**
- * The certificate of the TLS listeners. It comes from files, such as those of cert-manager, or from the Secret
- * platform-serving-cert, which all replicas share. The first replica that finds no Secret creates it, and the first
- * replica that finds the certificate due for renewal renews it.
+ * The certificate of the TLS listeners. The certificate comes from files, such as those of cert-manager, or from the
+ * Secret platform-serving-cert, which all replicas share. The first replica that finds no Secret creates it, and the
+ * first replica that finds the certificate due for renewal renews it.
  */
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';

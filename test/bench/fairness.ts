@@ -268,8 +268,8 @@ export const isRefused = ({ statuses }: Fairness): boolean =>
   Object.keys(statuses).some((status) => !served.has(status));
 
 /**
- * Goals: the other users have no rejected requests. The heavy user at most doubles their latency, or adds at most one
- * unit of the contended work.
+ * Compares the figures with the goals: the other users have no rejected requests, and the heavy user at most doubles
+ * their latency or adds one unit of the contended work.
  */
 export function describeFairness(all: readonly Fairness[]): string {
   const lines = all.map((one) => {

@@ -35,7 +35,7 @@ const newCallers = job.seconds / 10;
 const wire = requests.map(({ text: one }) => (one.includes(placeholder) ? undefined : Buffer.from(one, 'latin1')));
 const connections = Array.from({ length: concurrency }, () => new Connection(target));
 const problems = new Set<string>();
-/** Sizes of completely checked responses. */
+/** Sizes of the smallest and the largest response that was checked completely. */
 const sizes = { smallest: Infinity, largest: 0 };
 let next = 0;
 /** Number of the next request. Each load starts at a different number. */

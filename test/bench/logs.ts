@@ -201,7 +201,7 @@ async function measureQueries(
   return { ours: median(times.ours), direct: median(times.direct) };
 }
 
-/** Returns the bytes of an export. */
+/** Returns the number of bytes in an export of these records. */
 const sizeOf = (records: readonly Pick<LogRecord, 'log'>[]): number =>
   records.reduce((sum, { log }) => sum + Buffer.byteLength(log) + 1, 0);
 

@@ -1,7 +1,7 @@
 /**
- * `make bench` compares our server with kube-apiserver and nginx on this machine, as ratios. It runs only on Linux (see
- * `usage`). The exit code is 1 if a response was wrong or a shortcut of the hot path saves too little. The exit code
- * never depends on a duration.
+ * `make bench` compares our server with kube-apiserver and nginx on this machine, as ratios. The command runs only on
+ * Linux (see `usage`). The exit code is 1 if a response was wrong or a shortcut of the hot path saves too little. The
+ * exit code never depends on a duration.
  */
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { cpus, loadavg, tmpdir, userInfo } from 'node:os';
@@ -59,8 +59,8 @@ const dir = join(tmpdir(), `platform-apiserver-bench-${userInfo().uid}`);
 
 const interrupted = new AbortController();
 /**
- * False while this benchmark waits for another benchmark to end. In this time, it must not end processes, because they
- * belong to the other benchmark.
+ * False while this benchmark waits for another benchmark to end. While waiting, this benchmark must not end processes,
+ * because they belong to the other benchmark.
  */
 let started = false;
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)

@@ -12,7 +12,7 @@ export const readersNamespace = 'bench';
 /** Placeholder in a path for a number that no earlier request had. */
 export const placeholder = '~n~';
 
-/** Requested paths. */
+/** Paths that the benchmark requests. */
 export const paths = {
   health: '/livez',
   token: '/oauth/token',

@@ -19,7 +19,7 @@ export interface Expected {
   readonly of?: number;
   /** Name of the object in the response. */
   readonly name?: string;
-  /** Text somewhere in the body. */
+  /** Text that the body contains. */
   readonly text?: string;
   readonly gzip?: boolean;
   /** Size of the body as sent, if known. */
@@ -34,7 +34,7 @@ export interface Request {
   readonly expected: Expected;
 }
 
-/** Fields of a form body. */
+/** Returns a request as text, with its expected response. `form` contains the fields of a form body. */
 export function request(
   path: string,
   expected: Expected,

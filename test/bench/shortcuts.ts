@@ -59,7 +59,8 @@ interface Compared {
 
 const rounds = 5;
 /**
- * Duration of a round in milliseconds. It is long, because the CPU time of one thread has a resolution of only 4 ms.
+ * Duration of a round in milliseconds. A round must be long, because the CPU time of one thread has a resolution of
+ * only 4 ms.
  */
 const roundTime = 200;
 const batch = 20;

@@ -56,7 +56,7 @@ export interface Ratios {
 
 const hasTLS = ({ subject: { job } }: Row): boolean => job?.target.tls !== undefined;
 
-/** Compares each of our subjects with each peer. Both must use TLS, or both plain HTTP. */
+/** Compares each of our subjects with each peer. The subject and the peer must both use TLS, or both use plain HTTP. */
 export function ratiosOf(rows: readonly Row[]): Ratios[] {
   const right = rows.filter(({ problems }) => problems.length === 0);
   return right

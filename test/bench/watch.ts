@@ -52,8 +52,8 @@ interface Watched {
   readonly pids: readonly number[];
   readonly path: (resourceVersion: string) => string;
   /**
-   * CPU time of the server per change without watches, in milliseconds. It is subtracted, because watches do not cause
-   * it.
+   * CPU time of the server per change without watches, in milliseconds. This time is subtracted, because it is not
+   * caused by watches.
    */
   readonly spared: number;
 }

@@ -1,6 +1,6 @@
 /**
  * A process that holds watches, started by fork. The process receives a `WatchersJob`, and later an `Inquiry` for the
- * final count. It sends `Progress` repeatedly, and finally a `Tally`.
+ * final count. The process sends `Progress` repeatedly, and finally a `Tally`.
  */
 import { connect, type OnReadOpts, type Socket } from 'node:net';
 import { connect as connectTLS } from 'node:tls';

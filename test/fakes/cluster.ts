@@ -46,7 +46,7 @@ const lastBookmark = 2_000;
 
 const copy = <T>(value: T): T => structuredClone(value);
 
-/** RFC 7386. */
+/** Applies a merge patch (RFC 7386). */
 function mergePatch(target: unknown, patch: unknown): unknown {
   if (typeof patch !== 'object' || patch === null || Array.isArray(patch)) return patch;
   const merged: Record<string, unknown> = typeof target === 'object' && target !== null ? { ...target } : {};
@@ -62,7 +62,9 @@ interface Addition {
   readonly value: unknown;
 }
 
-/** RFC 6902 with `add` only. Returns undefined if the path does not exist. */
+/**
+ * Applies a JSON patch (RFC 6902) that contains only `add` operations. Returns undefined if the path does not exist.
+ */
 function jsonPatch(target: Stored, additions: readonly Addition[]): Stored | undefined {
   const patched = copy(target) as Json;
   for (const { op, path, value } of additions) {

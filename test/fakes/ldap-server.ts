@@ -29,7 +29,7 @@ interface Search {
 
 export type LDAPRequest = Bind | Search | { readonly operation: 'extended'; readonly oid: string };
 
-/** RFC 4511 section 4.1.9. */
+/** Result code for success (RFC 4511 section 4.1.9). */
 const success = 0;
 const invalidCredentials = 49;
 const responseTags = { bind: 0x61, search: 0x65, extended: 0x78 };

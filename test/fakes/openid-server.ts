@@ -1,4 +1,4 @@
-/** OpenID provider in the process of the test. It exchanges any code for the tokens that the test has set. */
+/** OpenID provider in the process of the test. The provider exchanges any code for the tokens that the test has set. */
 import { createPrivateKey, createPublicKey, type KeyObject } from 'node:crypto';
 import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';

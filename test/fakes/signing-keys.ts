@@ -1,4 +1,6 @@
-/** Signing keys for tests. RSA keys take long to generate, so these RSA keys are fixed. They are only for tests. */
+/**
+ * Signing keys for tests. RSA keys take long to generate, so these RSA keys are fixed. These keys are only for tests.
+ */
 import { generateKeyPairSync } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -57,7 +57,7 @@ export class TraceReceiver {
     return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
   }
 
-  /** Resolves with the spans received so far, once `isComplete` returns true for them. */
+  /** Resolves with all received spans, once `isComplete` returns true for these spans. */
   async until(isComplete: (spans: readonly ReceivedSpan[]) => boolean): Promise<readonly ReceivedSpan[]> {
     while (!isComplete(this.spans)) await new Promise<void>((resolve) => this.#waiting.push(resolve));
     return this.spans;

@@ -5,8 +5,8 @@ import type { Exchange, RequestFilter } from '../exchange.ts';
 import type { RequestInfo } from '../route.ts';
 
 /**
- * Reviews the rights that `access` of the route names. kube-apiserver authorizes proxied requests; this filter only
- * rechecks proxied streams while they are open.
+ * Reviews the rights that `access` of the route names. kube-apiserver authorizes proxied requests. For proxied
+ * requests, this filter only rechecks open streams.
  */
 export const authorization =
   (authorizer: Authorizer): RequestFilter =>

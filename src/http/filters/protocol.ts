@@ -11,8 +11,9 @@ export const webSocket: RequestFilter = ({ req, res, info, isProxied }) => {
 };
 
 /**
- * Sends 100 Continue (RFC 9110 section 10.1.1) after all other filters, so that refused clients send no body. listen.ts
- * closes the connection of a refused client, because a body that arrives anyway must not be parsed as the next request.
+ * Sends 100 Continue (RFC 9110 section 10.1.1) after all other filters, so that refused clients send no body. The
+ * connection of a refused client is closed (listen.ts), because a body that arrives anyway must not be parsed as the
+ * next request.
  */
 export const expectation: RequestFilter = ({ req, res }) => {
   // HTTP/1.0 has no interim responses.

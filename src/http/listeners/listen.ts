@@ -283,11 +283,10 @@ export async function listenTLS(
     ...http1,
     handshakeTimeout: http1.headersTimeout,
     allowHTTP1: true,
-    // `true` is the default of node:http, but not of node:http2. Pieces of a response must not wait until earlier
-    // pieces are acknowledged.
+    // node:http has the same default. Pieces of a response must not wait until earlier pieces are acknowledged.
     noDelay: true,
-    // Otherwise Node drops headers whose values start or end with white space. Impersonation of ` bob` must be refused,
-    // not ignored.
+    // With `true`, Node drops headers whose values start or end with white space. Impersonation of ` bob` must be
+    // refused, not ignored.
     strictFieldWhitespaceValidation: false,
     settings: { maxConcurrentStreams: maxStreams, maxHeaderListSize: http1.maxHeaderSize },
     ...(requestCertificate ? { requestCert: true, rejectUnauthorized: false } : {}),

@@ -1,7 +1,7 @@
 /**
  * Builds a gzip member (RFC 1952) from fragments that were deflated separately in advance. A fragment ends on a byte
- * boundary and contains no references to earlier data, so fragments can be joined in any order. Their checksums are
- * combined arithmetically.
+ * boundary and contains no references to earlier data, so fragments can be joined in any order. The checksum of the
+ * whole is computed from the checksums of the fragments.
  */
 import { constants, crc32, deflateRaw } from 'node:zlib';
 import { promisify } from 'node:util';

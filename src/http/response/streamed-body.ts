@@ -9,8 +9,8 @@ export type Framing = 'plain' | 'chunked';
 const lineEnd = Buffer.from('\r\n');
 
 /**
- * Bytes that may wait for the client before the body counts as full. The part that is written last may exceed this
- * limit.
+ * Number of bytes that can wait for the client before the body counts as full. The part that is written last may exceed
+ * this limit.
  */
 const maxWaiting = 16 * 1024;
 

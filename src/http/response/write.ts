@@ -49,7 +49,10 @@ const smallPiece = 1024;
 /** Buffer allocates from its pool below this number of bytes. */
 const pooled = Buffer.poolSize / 2;
 
-/** Resolves when everything is handed to the socket, or the client has disconnected. HEAD gets only the headers. */
+/**
+ * Resolves when everything is handed to the socket, or the client has disconnected. The response to HEAD contains only
+ * the headers.
+ */
 export async function write(req: Request, res: Response, response: WholeResponse): Promise<void> {
   if (isWritten(res)) return;
   const { body } = response;
@@ -143,7 +146,7 @@ export const writeDone = (req: Request, res: Response): Promise<void> =>
 
 /**
  * Calls `send` with batches of pieces, in which small pieces are joined. `send` resolves when it no longer needs the
- * batch; it resolves to false to stop.
+ * batch; and it resolves to false if no further batches must be sent.
  */
 async function inBatches(
   parts: Streamed['parts'],

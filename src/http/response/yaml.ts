@@ -31,7 +31,10 @@ export class YAMLFormatter {
   #isAfterColon = false;
   #isInString = false;
   #isEscaped = false;
-  /** The current string so far; undefined if its start is already written, because it is too long to be plain. */
+  /**
+   * The current string so far. Undefined if the start of the string is already written, because the string is too long
+   * to be plain.
+   */
   #text: number[] | undefined;
 
   /**

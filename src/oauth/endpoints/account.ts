@@ -37,7 +37,9 @@ interface AccountLogin extends BrowserLogin {
   readonly account: Account;
 }
 
-/** Revokes the session `target` of the user; `others` revokes all sessions except the current one. */
+/**
+ * Revokes the session `target` of the user. If `target` is `others`, revokes all sessions except the current session.
+ */
 async function revoke(
   parts: AccountEndpointParts,
   page: PageRequest,

@@ -1,7 +1,11 @@
 /**
- * Logins at an OpenID provider. `POST /oauth/login/{provider}` sends the browser to the provider. The provider then
- * redirects the browser to `GET /oauth/callback/{provider}`. The callback has four steps: 1 check that this server sent
- * this browser to the provider, 2 request the identity from the provider, 3 find the user, 4 start the session.
+ * Serves logins at an OpenID provider. `POST /oauth/login/{provider}` sends the browser to the provider. The provider
+ * then redirects the browser to `GET /oauth/callback/{provider}`. The callback has four steps:
+ * 1. Check that this server sent this browser to the provider.
+ * 2. Request the identity from the provider.
+ * 3. Find the user.
+ * 4. Start the session.
+ *
  * Failures of step 2 are counted per address.
  */
 import { randomBytes } from 'node:crypto';

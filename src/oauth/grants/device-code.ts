@@ -45,7 +45,7 @@ export function deviceCodeGrant({ directory, sessions, clock }: GrantParts): Gra
     const now = clock();
     const { from, interval } = polls.get(sid) ?? { from: now, interval: pollInterval };
     const next = now < from ? interval + pollInterval : interval;
-    // Network latency varies: a poll may be a second early.
+    // Network latency varies, so a poll is accepted up to a second early.
     polls.set(sid, { from: now + next - 1_000, interval: next });
     if (now < from) throw new OAuthError('slow_down', `wait ${next / 1_000} seconds between requests`);
   }

@@ -10,7 +10,7 @@ const tokenType = (name: string): string => `urn:ietf:params:oauth:token-type:${
 const subjectTypes = [tokenType('jwt'), tokenType('access_token')];
 const issuedType = tokenType('access_token');
 
-/** Returns the error for any problem of the token; RFC 8693 section 2.2.2 requires this error code. */
+/** Returns the error for any problem of the token. RFC 8693 section 2.2.2 requires this error code. */
 const refused = (): OAuthError =>
   new OAuthError('invalid_request', 'subject_token must be a valid token of a ServiceAccount');
 

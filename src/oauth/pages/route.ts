@@ -48,8 +48,10 @@ interface FormRoute<P extends string, S extends Shape> extends Pick<
 }
 
 /**
- * Serves a form of a page in three steps: 1 read the form, 2 check that a page of this server showed the form to this
- * browser, 3 parse the fields.
+ * Serves a form of a page in three steps:
+ * 1. Read the form.
+ * 2. Check that a page of this server showed the form to this browser.
+ * 3. Parse the fields.
  */
 export function formRoute<const P extends string, const S extends Shape>({
   fields,

@@ -43,10 +43,7 @@ interface Node extends KubeObject {
 
 export interface NodeFields {
   readonly unschedulable: boolean;
-  /**
-   * True if a condition of the node is unhealthy. Independent of `unschedulable`; a node may be both unhealthy and
-   * unschedulable.
-   */
+  /** True if a condition of the node is unhealthy. A node can be both unhealthy and unschedulable. */
   readonly isUnhealthy: boolean;
   readonly ready: string;
   readonly roles: string;

@@ -12,11 +12,11 @@ import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
-/** The user who uses as much as possible. */
+/** Username of the heavy user, who uses as much as possible of a resource. */
 export const hog = 'hog';
 /** Milliseconds that the cluster takes for an access review or a token review. */
 export const reviewTime = 10;
-/** Milliseconds of slow operations of the cluster. */
+/** Milliseconds that a slow operation of the cluster takes. */
 export const slowTime = 500;
 
 export const password = 'correct horse battery';

@@ -1,7 +1,7 @@
 /**
- * A cluster with pods that write logs, and callers with different rights: alice is allowed to do everything. bob is
- * allowed to get pods/log in `shop` and `bank`, where RoleBindings name him. A RoleBinding in `shut` gives bob a
- * different right. carol has no rights.
+ * Fills a cluster with pods that write logs, and serves callers with different rights. alice is allowed to do
+ * everything. bob is allowed to get pods/log in `shop` and `bank`, where RoleBindings name him. A RoleBinding in `shut`
+ * gives bob a different right. carol has no rights.
  */
 import type { MemoryCluster } from '../../fakes/cluster.ts';
 import type { LogLine } from '../../fakes/pod-logs.ts';

@@ -1,4 +1,4 @@
-/** Users and clients of the lab's configuration. None of these passwords and secrets may appear in a log. */
+/** Users and clients of the lab's configuration. None of these passwords and secrets is allowed to appear in a log. */
 import { nativeHashFunctions } from '../../../src/accounts/passwords/passwords.ts';
 
 export const passwords = {

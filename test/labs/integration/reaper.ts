@@ -11,8 +11,8 @@ import { findAll, stop } from '../../../hack/cluster/processes.ts';
 import { isServer } from './servers.ts';
 
 /**
- * Starts reaper.ts in its own session, so that Ctrl-C at the terminal does not end it. It notices Ctrl-C when the run
- * ends.
+ * Starts reaper.ts in its own session, so that Ctrl-C at the terminal does not end it. The script starts its work when
+ * the run ends.
  */
 export function startReaper(dir: string, part: string): ChildProcess {
   const reaper = spawn(process.execPath, [import.meta.filename, dir, part], {

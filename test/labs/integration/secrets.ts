@@ -24,7 +24,7 @@ export function remember(...texts: readonly unknown[]): void {
   if (lines.length > 0) appendFileSync(file(), lines.join(''), { mode: 0o600 });
 }
 
-/** Returns all recorded secrets, each as it is and percent-encoded. */
+/** Returns all recorded secrets, each unchanged and percent-encoded. */
 export function remembered(): string[] {
   const lines = existsSync(file()) ? readFileSync(file(), 'utf8').trim().split('\n') : [];
   const kept = lines.filter((line) => line !== '').map((line) => JSON.parse(line) as string);

@@ -7,7 +7,10 @@ import type { Part } from '../remote/parts.ts';
 export type Labels = LogStoreSettings<'loki'>['labels'];
 
 export interface LogQLQuery {
-  /** Conditions on the labels of a stream, without braces; never empty, because Loki rejects an empty selector. */
+  /**
+   * Conditions on the labels of a stream, without braces. The list is never empty, because Loki rejects an empty
+   * selector.
+   */
   readonly matchers: readonly string[];
   /** Pipeline that filters the lines of these streams. */
   readonly stages: readonly string[];
@@ -180,7 +183,7 @@ export const countByContainer = (query: LogQLQuery, range: string, { namespace, 
 /** Label that distinguishes the two series of `countByEdge`. */
 export const edge = 'platform_edge';
 
-/** Returns a query for counts per step; records exactly at a multiple of the step are counted separately. */
+/** Returns a query that counts records per step. Records exactly at a multiple of the step are counted separately. */
 export const countByEdge = ({ matchers, stages }: LogQLQuery, seconds: number): string => {
   const isEdge = `{{eq (mod (__timestamp__ | unixEpochNanos | int) ${seconds}000000000) 0}}`;
   return `sum by (${edge}) (count_over_time(${linesOf({ matchers, stages: [...stages, `| label_format ${edge}=${quoted(isEdge)}`] })} [${seconds}s]))`;

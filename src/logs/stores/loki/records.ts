@@ -76,8 +76,8 @@ interface Batch {
 }
 
 /**
- * Fetches up to `size` records in a response of up to `maxBytes`, by default 32 MiB. `requested` may start before the
- * range; earlier records are dropped.
+ * Fetches up to `size` records in a response of up to `maxBytes`, by default 32 MiB. `requested` can start before the
+ * range. Records before the range are dropped.
  */
 async function fetchBatch(
   { tenant, lines, order, signal }: Query,

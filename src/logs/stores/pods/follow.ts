@@ -69,7 +69,7 @@ interface Reading {
   /** True if all records of the container are new. */
   isNew: boolean;
   isOpen: boolean;
-  /** True once the log was read to its end; the container writes no more until it restarts. */
+  /** True once the log was read to its end. The container writes no more records until it restarts. */
   isDone: boolean;
   time: string;
   /** Number of lines read so far that have the same time as the last line. */

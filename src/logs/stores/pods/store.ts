@@ -192,7 +192,9 @@ class PodsStore implements LogStore {
   }
 }
 
-/** Returns a function that creates the store of a caller; all stores share the slots for followed containers. */
+/**
+ * Returns a function that creates the store of a caller. All of these stores share the slots for followed containers.
+ */
 export function podsStore(options: PodsOptions): StoreFor {
   const { allFollowed, followedPerUser } = options.limits;
   const slots = new Slots({ what: 'followed containers', total: allFollowed, perUser: followedPerUser });

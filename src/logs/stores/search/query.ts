@@ -157,8 +157,8 @@ const day = 86_400_000;
 const maxDays = 33;
 
 /**
- * Returns the indices that may contain records of the time range. Includes a day on each side, because shippers may use
- * another time zone.
+ * Returns the indices that may contain records of the time range. Adds a day before and after the range, because
+ * shippers may use another time zone.
  */
 export function indicesOf(prefix: string, { start, end }: Part): string[] {
   const first = start === undefined ? -Infinity : Math.floor(start / day) - 1;

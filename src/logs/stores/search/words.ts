@@ -23,8 +23,8 @@ export interface Token {
 }
 
 /**
- * ASCII words: letters, digits and `_`; between letters also `:`, `.` and `'`; between digits also `.`, `'`, `,` and
- * `;`.
+ * ASCII words consist of letters, digits and `_`. Between letters, they can also contain `:`, `.` and `'`; between
+ * digits, `.`, `'`, `,` and `;`.
  */
 const words = /_*[A-Za-z0-9](?:[A-Za-z0-9_]|(?<=[A-Za-z])[:.'](?=[A-Za-z])|(?<=[0-9])[.',;](?=[0-9]))*/g;
 /** Maximum word length of the analyzer, which cuts longer words. */
