@@ -10,10 +10,7 @@ export interface StopTimes {
   readonly grace: number;
 }
 
-/**
- * A component of the server, which `Lifecycle` starts and stops. The constructor of a component stores options and does
- * no work.
- */
+/** A component that `Lifecycle` starts and stops. The constructor of a component stores options and does no work. */
 export interface Component {
   /** Resolves once components that depend on this one can use it. */
   start?(signal: AbortSignal): Promise<void> | void;

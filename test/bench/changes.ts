@@ -49,7 +49,7 @@ export const now = (): number => Number(process.hrtime.bigint()) / 1e6;
 export const record = ({ resourceVersion, time }: Change): string =>
   `${`${resourceVersion} ${time.toFixed(3)}`.padEnd(length - 1)}\n`;
 
-/** Returns the number of records so far. */
+/** Returns the number of records in the file. */
 export const changesIn = (file: string): number => Math.floor(statSync(file).size / length);
 
 /** Returns the records from index `first`. */

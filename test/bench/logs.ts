@@ -38,7 +38,7 @@ const queries = 400;
 const warmUp = 100;
 const rounds = 3;
 const together = 100;
-/** Page size of the server. */
+/** Number of records per request to OpenSearch, which is the same as in our server. */
 const pageSize = 5_000;
 const sampling = 100;
 const timeout = 60_000;

@@ -81,7 +81,7 @@ export async function allowReaders(kube: KubeClient): Promise<void> {
     });
 }
 
-/** Returns tokens of that many ServiceAccounts. */
+/** Creates a ServiceAccount for each caller, and returns the tokens of these ServiceAccounts. */
 export async function serviceAccountTokens(kube: KubeClient): Promise<string[]> {
   const path = `/api/v1/namespaces/${readersNamespace}/serviceaccounts`;
   return inParallel(names('reader', callers), async (name) => {

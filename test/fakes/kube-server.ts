@@ -11,7 +11,7 @@ import type { MemoryCluster } from './cluster.ts';
 /** Returns the milliseconds until the response to a request of this user. The user '' is the server itself. */
 export type Latency = (path: string, user: string) => number;
 
-/** Reports whether the client has disconnected. */
+/** Returns true for the error of a client that has disconnected. */
 const ended = (error: unknown): boolean => isKubeError(error, 0);
 
 const numbers = new Set(['tailLines', 'limitBytes']);

@@ -47,7 +47,7 @@ storeSuite('loki', {
     }),
   more(stand: () => Stand) {
     describe('a Loki tenant', () => {
-      test('a log query returns complete results for a Loki tenant with lower limits', async () => {
+      test('a log query returns complete results for a Loki tenant with limits below the defaults', async () => {
         await push(stand().url, small, { tenant: 'small' });
         const store = openLoki(stand().url, 'small');
         const model = new Model(small, { findsSigns: true });

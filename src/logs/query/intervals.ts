@@ -52,7 +52,8 @@ export function assertFewBuckets(from: number, to: number, interval: Interval): 
 }
 
 /**
- * Returns the buckets of a histogram from counts by bucket start, including empty ones between the first and the last.
+ * Returns the buckets of a histogram from counts by bucket start, including empty buckets between the first and the
+ * last bucket.
  */
 export function bucketsBetween(
   counts: ReadonlyMap<number, number>,

@@ -29,7 +29,7 @@ export interface WorkloadPods {
   readonly workload: string;
   /** Regular expression for whole pod names, in the syntax that Lucene, RE2 and JavaScript share. */
   readonly pattern: string;
-  /** Own pods whose names do not match the pattern. */
+  /** Pods of the workload whose names do not match the pattern. */
   readonly alsoPods: readonly string[];
   /** Pods of other workloads whose names match the pattern. */
   readonly notPods: readonly string[];
@@ -155,8 +155,8 @@ export interface StoreParts {
 export interface LogStoreType<Settings> {
   open(this: void, settings: Settings, parts: StoreParts): StoreFor;
   /**
-   * True if the store itself limits the duration of its queries, and then returns the records read so far. Queries of
-   * other stores get a timeout.
+   * True if the store itself limits the duration of its queries, and then returns the records that it has read. Queries
+   * of other stores get a timeout.
    */
   readonly limitsOwnTime?: true;
 }

@@ -20,8 +20,8 @@ export function revocationEndpoint(parts: {
   const path = '/oauth/revoke';
 
   /**
-   * Returns the session and the client of a token. A refresh token that was used before is accepted too, because it was
-   * genuine.
+   * Returns the session and the client of a token. A used refresh token is also accepted, because this server issued
+   * it.
    */
   async function find(token: string): Promise<{ sid: string; clientID: string } | undefined> {
     const claims = tokens.verifyForAny(token);

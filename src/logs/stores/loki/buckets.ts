@@ -48,7 +48,7 @@ export async function countBySteps(
 
 /**
  * Narrows the spans to the existing records if the spans have too many buckets. Throws 400 if the narrowed spans still
- * have too many.
+ * have too many buckets.
  */
 async function narrowedSpans(
   tenant: Tenant,

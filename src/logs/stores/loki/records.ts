@@ -105,7 +105,7 @@ async function fetchBatch(
   }
 }
 
-/** Fetches up to `size` records, or fewer if they are large. */
+/** Fetches up to `size` records, or fewer if the records are large. */
 async function fetchFirst(query: Query, range: TimeRange, size: number): Promise<Batch> {
   for (let number = Math.min(size, query.tenant.limits.entries); ; number = Math.max(1, Math.floor(number / 4)))
     try {

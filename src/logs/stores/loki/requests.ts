@@ -62,8 +62,8 @@ export class RequestPlanner {
   }
 
   /**
-   * Returns the start of the data. The start is looked up again from time to time, because it changes as old data is
-   * deleted.
+   * Returns the start of the data. The start is looked up again from time to time, because the start changes as old
+   * data is deleted.
    */
   async #findDataStart(signal: AbortSignal): Promise<number> {
     const now = this.#now();

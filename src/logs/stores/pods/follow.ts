@@ -198,6 +198,6 @@ class Follower {
   }
 }
 
-/** Follows the selected containers. Throws 400 if there are too many. */
+/** Follows the selected containers. Throws 400 if there are too many containers. */
 export const followSources = (options: FollowOptions): AsyncGenerator<readonly LogRecord[], Cut> =>
   new Follower(options).records();

@@ -34,7 +34,7 @@ const space = 0x20;
 /** Maximum bytes of a line; longer lines are cut. */
 export const maxLineLength = 2 * 1024 * 1024;
 const maxErrorBytes = 64 * 1024;
-/** Milliseconds without data until a read is aborted; not applied to tails. */
+/** A read is aborted after this number of milliseconds without data. Tails have no such timeout. */
 const readTimeout = 20_000;
 /** Length of `2006-01-02T15:04:05.000000000Z`, the format of a kubelet whose time zone is UTC. */
 const usualLength = 30;

@@ -18,7 +18,7 @@ export interface StoreEndpoint {
 interface StoreRequest {
   /** Path with query. */
   readonly path: string;
-  /** Body, sent with POST; requests without a body use GET. */
+  /** Body of a POST request. A request without a body uses GET. */
   readonly body?: string;
   /** Media type of the body; JSON by default. */
   readonly type?: string;
