@@ -35,8 +35,8 @@ function basic(header: string): Credentials {
 }
 
 /**
- * Returns the secret decoded and as sent, because many clients do not encode it. The number of results depends only on
- * the text that was sent, so this number reveals nothing about the correct secret.
+ * Returns the secret decoded and as sent, because many clients do not encode the secret. The number of results depends
+ * only on the text that was sent, so this number reveals nothing about the correct secret.
  */
 function readingsOf(secret: string): readonly string[] {
   try {

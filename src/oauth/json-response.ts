@@ -22,7 +22,7 @@ export function sendJSON(res: Response, body: object, headers: Readonly<Record<s
   sendText(res, `${JSON.stringify(body)}\n`, { 'Content-Type': 'application/json', ...headers });
 }
 
-/** Sends 200 with this text. */
+/** Sends 200 with a text. */
 export function sendText(res: Response, text: string, headers: Readonly<Record<string, string>>): void {
   for (const [name, value] of Object.entries(headers)) res.setHeader(name, value);
   endWith(res, text);

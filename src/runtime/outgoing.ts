@@ -24,7 +24,7 @@ interface OutgoingRequest {
   readonly method: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: string | undefined;
-  /** The only deadline. The signal covers the connection, the head and the body. */
+  /** Signal that is the only deadline of the request. The deadline covers the connection, the head and the body. */
   readonly signal: AbortSignal;
   /** Maximum bytes of the response body. */
   readonly maxBytes: number;

@@ -2,7 +2,7 @@
 import { isIPv6 } from 'node:net';
 import { InProgress } from './bounded-cache.ts';
 
-/** The holder of a share of a limit: a user, or the keys of an address, narrowest first. */
+/** The holder of a share of a limit: a user, or the keys of an address, with the narrowest key first. */
 export type ShareHolder = string | readonly [string, ...string[]];
 
 /** Share of a network, as a multiple of the share of one address in the network. */

@@ -98,7 +98,7 @@ export function openTracer(options: TracerOptions): OpenTracer {
       const context = headers['traceparent'] === undefined ? ROOT_CONTEXT : contextOf(headers);
       const caller = trace.getSpanContext(context);
       const parent = trustIncoming ? caller : undefined;
-      // The SDK would take 4 µs to decide for a request that is not recorded.
+      // The sampling decision is made here, because the SDK would take 4 µs for a request that is not recorded.
       const isSampled =
         parent === undefined
           ? Math.random() * 1e6 < samplingRatePerMillion

@@ -40,11 +40,14 @@ export interface AuthorizationParts {
   readonly clock: () => number;
 }
 
-/** Lifetime of a code in milliseconds. RFC 6749 section 4.1.2 allows ten minutes, but a browser needs at most one. */
+/**
+ * Lifetime of a code in milliseconds. RFC 6749 section 4.1.2 allows ten minutes, but a browser needs at most one
+ * minute.
+ */
 const codeLife = 60_000;
 const path = '/oauth/authorize';
 const consentPath = '/oauth/consent';
-/** Maximum consents per login. The oldest consents are dropped, and the user must give them again. */
+/** Maximum consents per login. The oldest consents are dropped, and the user must then consent again. */
 const maxConsents = 50;
 
 export function authorizationEndpoint(parts: AuthorizationParts): OAuthEndpoint {

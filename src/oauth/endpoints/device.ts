@@ -1,4 +1,7 @@
-/** `/oauth/device` (RFC 8628 section 3.3): the page where users enter the code of a device and authorize the device. */
+/**
+ * Serves `/oauth/device` (RFC 8628 section 3.3), the page where users enter the code of a device and authorize the
+ * device.
+ */
 import { pagesClient } from '../../accounts/directory/clients.ts';
 import type { Directory } from '../../accounts/directory/directory.ts';
 import type { LoginLimiter } from '../../accounts/logins/limit.ts';

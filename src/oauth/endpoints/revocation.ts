@@ -7,8 +7,8 @@ import { clientIdentificationMethods } from '../client-authentication.ts';
 import { canInspect, clientRoute, tokenFields } from '../client-request.ts';
 
 /**
- * `POST /oauth/revoke` (RFC 7009): revokes the session of an access or refresh token before it responds. The revocation
- * covers all tokens of the session. The response is the same for every token (section 2.2).
+ * Serves `POST /oauth/revoke` (RFC 7009), which revokes the session of an access or refresh token before it responds.
+ * The revocation covers all tokens of the session. The response is the same for every token (section 2.2).
  */
 export function revocationEndpoint(parts: {
   directory: Directory;

@@ -1,5 +1,5 @@
 /**
- * `POST /oauth/authenticate`: the token webhook of kube-apiserver (k8s.io/apiserver
+ * Serves `POST /oauth/authenticate`, the token webhook of kube-apiserver (k8s.io/apiserver
  * plugin/pkg/authenticator/token/webhook). Takes and returns a TokenReview of authentication.k8s.io/v1. Only tokens of
  * this server are authenticated, so reviews cannot loop. For any other token, and for a token that the caller is not
  * allowed to review, the response is 200 with `authenticated: false`. kube-apiserver logs `status.error`.

@@ -1,4 +1,4 @@
-/** Cookies of the pages (RFC 6265). They are never forwarded to a client or upstream. */
+/** Cookies of the pages (RFC 6265). These cookies are never forwarded to a client or upstream. */
 import type { Request, Response } from 'express';
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { OAuthError } from '../../runtime/errors.ts';

@@ -10,7 +10,7 @@ import { styleElement, styleHash } from './style.ts';
 export interface HTMLPage {
   readonly title: string;
   readonly content: Html;
-  /** Status, 200 by default. */
+  /** Status; 200 by default. */
   readonly status?: number;
   readonly headers?: Readonly<Record<string, string | readonly string[]>>;
   /**

@@ -107,7 +107,7 @@ export interface CollectedMetric<L extends LabelSet> extends Defined<L> {
 
 /**
  * A metric whose values are read when the metrics are collected. A `counter` never decreases while the process runs.
- * Values with the same labels are summed, for example if several labels are replaced by `other`.
+ * Values with the same labels are summed, for example if several label values are replaced by `other`.
  */
 export function collected<L extends LabelSet>(
   definition: Definition<L>,

@@ -14,7 +14,7 @@ export interface Case {
 
 type Query = readonly (readonly [name: string, value: string])[];
 
-/** Values of parameters whose schema lists none. */
+/** Values of parameters whose schema lists no values. */
 const values: Readonly<Record<string, readonly string[]>> = {
   fields: ['metadata.name'],
   limit: ['257'],

@@ -1,6 +1,6 @@
 /**
- * Compares the results of the programs in test/clients. The programs read core nodes from kube-apiserver and through
- * the gateway, and the nodes of the platform.
+ * Compares the results of the programs in test/clients. The programs read core nodes directly from kube-apiserver, core
+ * nodes through the gateway, and the nodes of the platform.
  */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';

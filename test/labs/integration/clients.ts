@@ -65,7 +65,7 @@ const isProgram = (path: string): Promise<boolean> =>
     () => false,
   );
 
-/** Returns `path`, or the reason why the program is unavailable. If the program is not cached, `obtain` creates it. */
+/** Returns `path`, or the reason why the program is unavailable. If the program is not cached, `obtain` installs it. */
 async function kept(what: string, path: string, obtain: () => Promise<void>): Promise<Found> {
   try {
     await withLock(path, async () => {

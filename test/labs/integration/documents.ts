@@ -17,7 +17,7 @@ const blocksOfText = (text: string): Block[] =>
 
 export const blocksOf = (file: string): Block[] => blocksOfText(documentOf(file));
 
-/** Returns the blocks of the section with this heading of the second level. */
+/** Returns the code blocks of the section with this heading of the second level. */
 export function blocksUnder(file: string, heading: string): Block[] {
   const section = documentOf(file)
     .split(/^## /m)

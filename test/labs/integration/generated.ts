@@ -1,6 +1,6 @@
 /**
- * Clients generated from the descriptions by the commands in docs/reference/api.md, in a folder with a copy of the
- * program in test/clients/generated that uses the clients.
+ * Generates clients from the API descriptions by the commands in docs/reference/api.md. The folder of a client also
+ * contains a copy of the program in test/clients/generated that uses the client.
  */
 import { cpSync, mkdtempSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { delimiter, dirname, join } from 'node:path';

@@ -27,7 +27,7 @@ export interface Lab {
   readonly adminPassword: string;
   readonly kubectl: string;
   /**
-   * kubectl in a version other than the cluster's. By default it is the kubectl of Debian, which is years older.
+   * kubectl in a version other than the cluster's. The default is the kubectl of Debian, which is years older.
    * OTHER_KUBECTL names another program.
    */
   readonly otherKubectl: Found;

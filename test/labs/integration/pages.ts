@@ -23,7 +23,7 @@ export const newcomer = 'newcomer';
 /** Name of a User object with alice's password, which need not be changed. */
 export const resident = 'resident';
 
-/** A name with a word wider than many windows. */
+/** Client name that is a single word, which is wider than many windows. */
 const longName = `console-${'x'.repeat(55)}`;
 
 /** Adds a configured user and OAuth clients. `console` requires consent, and `trusted` does not. */

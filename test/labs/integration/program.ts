@@ -1,4 +1,4 @@
-/** Programs that run beside a test and print lines, such as a watch. */
+/** Starts programs that run during a test and print lines, such as a watch. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { leash } from '../../../hack/run/server.ts';

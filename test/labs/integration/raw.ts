@@ -1,4 +1,4 @@
-/** Sends raw bytes on a socket that no HTTP client would send. */
+/** Sends raw bytes over a socket, such as requests that no HTTP client would send. */
 import net, { type Socket } from 'node:net';
 import tls from 'node:tls';
 import { lab } from './lab.ts';

@@ -178,7 +178,7 @@ export class SessionLoad {
   }
 }
 
-/** Returns the status of a response to the token; 0 if there is no response. */
+/** Returns the status of a request with the token; 0 if there is no response. */
 const statusAt = async (base: string, token: string): Promise<number> => {
   try {
     return (await call(`${base}${whoami}`, { token })).status;

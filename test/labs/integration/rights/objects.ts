@@ -1,4 +1,7 @@
-/** Objects that the property test of authorization requests, each with a marker that reveals it in any text. */
+/**
+ * Creates the objects that the property test of authorization reads. Each object has a marker that reveals it in any
+ * text.
+ */
 import { randomBytes } from 'node:crypto';
 import { release } from '../../../../hack/run/chart.ts';
 import { create, createNode, nodePath, patch, remove } from '../kube.ts';
