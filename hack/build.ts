@@ -1,7 +1,7 @@
 /**
- * Bundles src to dist. Apart from the bundle, `node dist/main.js` needs only package.json and the packages with native code,
- * which are copied to dist/node_modules. Loading one file instead of 700 halves the start time. The build checks no types: make
- * verify does.
+ * Bundles src to dist. Apart from the bundle, `node dist/main.js` needs only package.json and the packages with native
+ * code, which are copied to dist/node_modules. Loading one file instead of 700 halves the start time. The build does
+ * not check types; `make verify` does.
  *
  * Usage: node hack/build.ts
  */
@@ -17,15 +17,15 @@ export const nativePackages = ['bcrypt', 'node-gyp-build', '@node-rs/argon2'];
 export interface ShippedPackage {
   readonly name: string;
   readonly version: string;
-  /** SPDX expression. */
+  /** Licence as an SPDX expression. */
   readonly license: string;
-  /** Folder relative to node_modules. */
+  /** Folder of the package, relative to node_modules. */
   readonly path: string;
 }
 
 /** The platform for which native code is copied. */
 interface Platform {
-  /** Names of Node.js, such as `linux-x64`. */
+  /** Name of the platform in Node.js, such as `linux-x64`. */
   readonly name: string;
   /** The folder node_modules with the binary packages of `@node-rs/argon2` for this platform. */
   readonly modules: string;
@@ -46,14 +46,17 @@ const shared = {
   format: 'esm',
   sourcemap: true,
   sourcesContent: false,
+  // V8 keeps the source text in memory. Names are kept, because stack traces and profiles show them.
+  minifySyntax: true,
+  minifyWhitespace: true,
   logLevel: 'warning',
-  // The same without tsconfig.json, which an image build does not have.
+  // The output must not depend on tsconfig.json, because an image build does not have that file.
   tsconfigRaw: { compilerOptions: { verbatimModuleSyntax: true } },
 } satisfies BuildOptions;
 
 /**
- * Writes the server to a folder and returns the packages in it. Files of earlier builds are removed last, because a server may be about to
- * load them.
+ * Writes the server to a folder and returns the packages in it. Files of earlier builds are removed last, because a
+ * server may be about to load them.
  */
 export async function build(folder = outdir, platform = thisPlatform): Promise<ShippedPackage[]> {
   const server = await bundle({
@@ -78,7 +81,7 @@ export async function build(folder = outdir, platform = thisPlatform): Promise<S
   for (const { path, contents } of [...server.outputFiles, ...browser.outputFiles]) {
     const file = join(folder, relative(outdir, path));
     await mkdir(dirname(file), { recursive: true });
-    const isProgram = contents[0] === 0x23 && contents[1] === 0x21; // #!
+    const isProgram = contents[0] === 0x23 && contents[1] === 0x21; // A program starts with `#!`.
     await writeFile(file, contents, { mode: isProgram ? 0o755 : 0o644 });
   }
   const natives = [...nativePackages, ...(await binaryPackages(platform))];
@@ -95,7 +98,7 @@ export async function build(folder = outdir, platform = thisPlatform): Promise<S
   return shipped.map(({ name, version, license, path }) => ({ name, version, license, path }));
 }
 
-/** Copies what a native package loads on a platform. */
+/** Copies the files that a native package loads on a platform. */
 async function copyNative(name: string, folder: string, platform: Platform): Promise<void> {
   const from = join(folderOf(name, platform), name);
   await cp(from, join(folder, 'node_modules', name), {
@@ -108,7 +111,10 @@ async function copyNative(name: string, folder: string, platform: Platform): Pro
   });
 }
 
-/** Returns the folder node_modules with a native package. Packages that are the same on all platforms are installed only for this one. */
+/**
+ * Returns the folder node_modules with a native package. Packages that are the same on all platforms are installed only
+ * for this one.
+ */
 const folderOf = (name: string, platform: Platform): string =>
   nativePackages.includes(name) ? thisPlatform.modules : platform.modules;
 
@@ -126,7 +132,7 @@ interface Manifest {
   readonly name: string;
   readonly version: string;
   readonly license?: string;
-  /** The form that preceded `license`. */
+  /** Older form of `license`. */
   readonly licenses?: readonly { readonly type: string }[];
 }
 

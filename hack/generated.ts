@@ -4,8 +4,8 @@ import path from 'node:path';
 import { format, resolveConfig } from 'prettier';
 
 /**
- * Writes `text`, in the format of the project, to a file. With --check on the command line it writes nothing, reports a file that
- * differs, and sets exit code 1.
+ * Writes `text`, in the format of the project, to a file. With --check on the command line, the function writes
+ * nothing, reports a file that differs, and sets exit code 1.
  */
 export async function writeGenerated(file: string, text: string): Promise<void> {
   const wanted = await format(text, { ...(await resolveConfig(file)), filepath: file });
@@ -21,8 +21,8 @@ export async function writeGenerated(file: string, text: string): Promise<void> 
 }
 
 /**
- * Makes `folder` contain exactly the files in `wanted`, which maps names to texts. With --check on the command line it writes nothing,
- * lists each file that differs, is missing or is left over, and sets exit code 1.
+ * Makes `folder` contain exactly the files in `wanted`, which maps names to texts. With --check on the command line,
+ * the function writes nothing, lists each file that differs, is missing or is left over, and sets exit code 1.
  */
 export function writeFolder(folder: string, wanted: ReadonlyMap<string, string>): void {
   const check = process.argv.includes('--check');

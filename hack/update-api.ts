@@ -1,9 +1,10 @@
 /**
- * Generates api/, the API descriptions of a release. They are the OpenAPI documents of a server with the chart's issuer
- * and an in-memory cluster, and those of a cluster with only the CustomResourceDefinitions of this project.
+ * Generates api/, the API descriptions of a release. The descriptions are the OpenAPI documents that a server with the
+ * chart's issuer and an in-memory cluster serves. The documents of custom resources contain only the
+ * CustomResourceDefinitions of this project.
  *
- * Usage: node hack/update-api.ts [--check]. With --check it writes nothing, and exits with 1 if a file is not up to
- * date.
+ * Usage: node hack/update-api.ts [--check]. With --check, the script writes nothing and exits with 1 if a file is not
+ * up to date.
  */
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

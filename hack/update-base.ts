@@ -1,6 +1,6 @@
 /**
- * Pins the current versions of the Debian packages that the image contains (hack/release/debian.json). The sources of
- * apt on this machine must be those of Debian 12.
+ * Pins the current versions of the Debian packages that the image contains (hack/release/debian.json). On this machine,
+ * apt must use the package sources of Debian 12.
  *
  * Usage: node hack/update-base.ts
  */

@@ -1,8 +1,9 @@
 /**
- * Generates the property `config` of the chart's values.schema.json from the schema of the configuration (src/config/schema.ts), so that
- * helm reports unknown keys and wrong types. The server validates everything else.
+ * Generates the property `config` of the chart's values.schema.json from the schema of the configuration
+ * (src/config/schema.ts), so that helm reports unknown keys and wrong types. The server validates everything else.
  *
- * Usage: node hack/update-chart.ts [--check]. With --check it writes nothing, and exits with 1 if the file is not up to date.
+ * Usage: node hack/update-chart.ts [--check]. With --check, the script writes nothing and exits with 1 if the file is
+ * not up to date.
  */
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
@@ -23,7 +24,7 @@ interface Schema {
   readonly oneOf?: readonly Schema[];
 }
 
-/** Keys that the chart's own defaults leave empty. */
+/** Patterns of the keys whose default in the chart is empty. */
 const patterns: Readonly<Record<string, string>> = {
   '.authentication.issuer': '^(https://[^?# ]*[^?# /])?$',
   '.gateway.externalURL': '^(https://[^?# ]+)?$',

@@ -1,8 +1,9 @@
 /**
- * Generates docs/reference/configuration.md from the schema of the configuration (src/config/schema.ts): each key with its type, default
- * and description.
+ * Generates docs/reference/configuration.md from the schema of the configuration (src/config/schema.ts): each key with
+ * its type, default and description.
  *
- * Usage: node hack/update-configuration.ts [--check]. With --check it writes nothing, and exits with 1 if the file is not up to date.
+ * Usage: node hack/update-configuration.ts [--check]. With --check, the script writes nothing and exits with 1 if the
+ * file is not up to date.
  */
 import path from 'node:path';
 import { z } from 'zod';
@@ -140,7 +141,7 @@ function rowsOf(prefix: string, schema: Schema): Row[] {
   });
 }
 
-/** Escapes what Markdown would interpret. */
+/** Escapes the characters that Markdown would interpret. */
 const prose = (text: string): string => text.replaceAll(/[*_<]/g, '\\$&').replaceAll('\n', ' ');
 
 /** Returns the type, default and description of a key, without its name. */

@@ -1,10 +1,10 @@
 /**
  * Generates the chart's CRD templates from manifests/crds, their single source. Each template wraps the text of a CRD
- * in a condition on the value that installs CRDs. It adds the labels of the release, and the annotation that keeps CRDs
- * on `helm uninstall`.
+ * in a condition on the value that installs CRDs. The template adds the labels of the release, and the annotation that
+ * keeps CRDs on `helm uninstall`.
  *
- * Usage: node hack/update-crds.ts [--check]. With --check it writes nothing, and exits with 1 if a file is not up to
- * date.
+ * Usage: node hack/update-crds.ts [--check]. With --check, the script writes nothing and exits with 1 if a file is not
+ * up to date.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';

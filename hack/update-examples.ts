@@ -1,6 +1,6 @@
 /**
- * Records api/examples/platform.json: a request and a response of each operation of the platform, with an in-memory cluster
- * (test/labs/conformance/examples.ts). The API descriptions include these examples, so run this script before
+ * Records api/examples/platform.json: a request and a response of each operation of the platform, with an in-memory
+ * cluster (test/labs/conformance/examples.ts). The API descriptions include these examples, so run this script before
  * hack/update-api.ts.
  */
 import path from 'node:path';

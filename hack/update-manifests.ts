@@ -1,9 +1,10 @@
 /**
- * Generates the plain YAML for kustomize from the chart, so that the two cannot drift: manifests/base from the default values, and
- * manifests/monitoring from the values that add objects for Prometheus and Grafana. It leaves out Helm's labels, and the CRDs, which the
- * base takes from manifests/crds. Also generates the list of the server's rights that `platform-apiserver doctor` checks.
+ * Generates the plain YAML for kustomize from the chart, so that the two cannot drift: manifests/base from the default
+ * values, and manifests/monitoring from the values that add objects for Prometheus and Grafana. The YAML has neither
+ * Helm's labels nor the CRDs, which the base takes from manifests/crds. Also generates the list of the server's rights
+ * that `platform-apiserver doctor` checks.
  *
- * Usage: node hack/update-manifests.ts [--check]. It uses the helm binary of the local cluster.
+ * Usage: node hack/update-manifests.ts [--check]. The script uses the helm binary of the local cluster.
  */
 import { execFileSync } from 'node:child_process';
 import path from 'node:path';

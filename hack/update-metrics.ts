@@ -1,7 +1,8 @@
 /**
  * Generates the list of metrics in docs/reference/metrics.md from src/runtime/metrics/definitions.ts.
  *
- * Usage: node hack/update-metrics.ts [--check]. With --check it writes nothing, and exits with 1 if the file is not up to date.
+ * Usage: node hack/update-metrics.ts [--check]. With --check, the script writes nothing and exits with 1 if the file is
+ * not up to date.
  */
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
@@ -25,7 +26,10 @@ const item = ({ name, kind, help, labels }: Defined): string => {
   return `- \`${name}\` (${[kind, ...of].join(', ')}): ${help}`;
 };
 
-/** Descriptions of label values. If the values of a label differ between metrics, each set of values has an item that names the metrics. */
+/**
+ * Descriptions of label values. If the values of a label differ between metrics, each set of values has an item that
+ * names the metrics.
+ */
 const values = metrics.flatMap(({ name, labels }) =>
   Object.entries(labels).map(([label, { description }]) => ({ name, label, description })),
 );

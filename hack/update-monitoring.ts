@@ -1,7 +1,8 @@
 /**
  * Generates the chart's dashboards for Grafana from hack/monitoring.
  *
- * Usage: node hack/update-monitoring.ts [--check]. With --check it writes nothing, and exits with 1 if a file is not up to date.
+ * Usage: node hack/update-monitoring.ts [--check]. With --check, the script writes nothing and exits with 1 if a file
+ * is not up to date.
  */
 import path from 'node:path';
 import { writeGenerated } from './generated.ts';

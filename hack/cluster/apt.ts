@@ -11,8 +11,8 @@ export function findProgram(name: string, more: readonly string[] = []): string 
 }
 
 /**
- * Installs the packages whose program is missing. `packages` maps a package to a program that it installs: another package may have
- * installed that program already. Throws if apt-get is missing.
+ * Installs the packages whose program is missing. `packages` maps a package to a program that it installs: another
+ * package may have installed that program already. Throws if apt-get is missing.
  */
 export async function installMissing(
   packages: Readonly<Record<string, string>>,

@@ -5,8 +5,8 @@ import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
 /**
- * Returns a number that is chosen once for a state folder, such as a port or the address block. `<folder>/chosen.json` keeps it for the
- * next start; `choose` receives the stored number and may replace it.
+ * Returns a number that is chosen once for a state folder, such as a port or the address block. `<folder>/chosen.json`
+ * stores the number for the next start. `choose` receives the stored number and may replace it.
  */
 export async function chooseOnce(
   folder: string,

@@ -11,7 +11,9 @@ export interface ClusterPki {
   readonly controllerManager: Pair;
 }
 
-/** Creates every key once. A folder without `complete.json` is left over from an interrupted start and is overwritten. */
+/**
+ * Creates every key once. A folder without `complete.json` is left over from an interrupted start and is overwritten.
+ */
 export async function clusterPki(folder: string, block: Block): Promise<ClusterPki> {
   const complete = join(folder, 'complete.json');
   if (existsSync(complete)) return JSON.parse(await readFile(complete, 'utf8')) as ClusterPki;

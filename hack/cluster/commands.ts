@@ -9,8 +9,8 @@ import { programs } from './programs.ts';
 import { seconds } from './progress.ts';
 
 /**
- * Starts the local cluster and writes `<dir>/kubeconfig` for it. With CLUSTER=current, writes the kubeconfig for the current
- * context of kubectl instead.
+ * Starts the local cluster and writes `<dir>/kubeconfig` for it. With CLUSTER=current, writes the kubeconfig for the
+ * current context of kubectl instead.
  */
 export async function clusterUp(dir: string): Promise<{ readonly kubeconfig: string }> {
   const startedAt = performance.now();
@@ -29,7 +29,10 @@ export async function clusterDown(dir: string): Promise<void> {
   console.log('control plane stopped');
 }
 
-/** Prints the running processes and the version of the cluster. Returns false if the cluster is missing or does not respond. */
+/**
+ * Prints the running processes and the version of the cluster. Returns false if the cluster is missing or does not
+ * respond.
+ */
 export async function clusterStatus(dir: string): Promise<boolean> {
   for (const { name, pid } of findAll(dir).toReversed()) console.log(`${name.padEnd(24)} pid ${pid}`);
   const kubeconfig = join(dir, 'kubeconfig');

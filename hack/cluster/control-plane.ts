@@ -1,4 +1,7 @@
-/** Runs a real control plane on this machine: etcd, kube-apiserver with aggregation, kube-controller-manager, and kwok for its nodes. */
+/**
+ * Runs a real control plane on this machine: etcd, kube-apiserver with aggregation, kube-controller-manager, and kwok
+ * for its nodes.
+ */
 import { mkdir, readdir, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { existsSync } from 'node:fs';
@@ -16,11 +19,11 @@ import { programs } from './programs.ts';
 import { until } from './until.ts';
 
 export interface ControlPlaneOptions {
-  /** Folder for the whole state of the control plane. Each control plane needs a dedicated folder. */
+  /** Folder that contains all files of the control plane. Each control plane needs a dedicated folder. */
   readonly dir: string;
   /** Number of nodes. Default: the current number, or three in a new cluster. */
   readonly nodes?: number | undefined;
-  /** Leaves nodes and pods as they are and does not run kwok, for a caller that put etcd's data into `dir`. */
+  /** True to leave nodes and pods unchanged and not to run kwok, because the caller has put etcd's data into `dir`. */
   readonly withoutKwok?: boolean;
   /** Flags of kube-apiserver, appended to the default ones. */
   readonly apiserverFlags?: readonly string[];
@@ -31,14 +34,18 @@ export interface ControlPlane {
   /** Path of a kubeconfig whose user is in group system:masters. */
   readonly kubeconfig: string;
   readonly server: string;
-  /** Address at which kube-apiserver reaches an aggregated server on this machine. Only root can assign it. */
+  /**
+   * Address at which kube-apiserver reaches an aggregated server on this machine. Only root can assign this address.
+   */
   readonly address: string;
   readonly processes: readonly Running[];
-  /** Stops every process and removes the state. */
+  /** Stops every process and removes the files of the control plane. */
   stop(): Promise<void>;
 }
 
-/** Milliseconds to wait for a large cluster: reading 150,000 objects from etcd takes over a minute on a busy machine. */
+/**
+ * Milliseconds to wait for a large cluster: reading 150,000 objects from etcd takes over a minute on a busy machine.
+ */
 export const largeClusterTimeout = 600_000;
 
 /** Starts the processes that are not running yet and waits until kube-apiserver is ready. */
@@ -95,13 +102,13 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
   });
 }
 
-/** Stops all processes of `dir` and removes its state, except for what the next start uses again. */
+/** Stops all processes of `dir` and removes its files, except those that the next start uses again. */
 export async function stopControlPlane(dir: string): Promise<void> {
   const folder = resolve(dir);
-  if (!existsSync(join(folder, 'chosen.json'))) return; // The folder has no state.
+  if (!existsSync(join(folder, 'chosen.json'))) return; // No control plane was started in this folder.
   await withLock(folder, async () => {
     for (const running of findAll(folder)) {
-      // The server drains its connections. The control plane's state is removed, so it needs no graceful stop.
+      // The server drains its connections. The control plane needs no graceful stop, because its data is removed.
       await stop(folder, running, isControlPlane(running) ? 'SIGKILL' : 'SIGTERM');
     }
     await closeBlock(await addressBlock(folder));
@@ -110,7 +117,7 @@ export async function stopControlPlane(dir: string): Promise<void> {
   });
 }
 
-/** Chosen ports and addresses, and links to programs. */
+/** Files that are not removed: the chosen ports and addresses, and links to programs. */
 const kept = ['chosen.json', 'bin'];
 
 const isControlPlane = ({ name }: Running): boolean => name === 'etcd' || name === 'kwok' || name.startsWith('kube-');

@@ -17,8 +17,9 @@ interface ExecOptions {
 }
 
 /**
- * Runs a program until it exits and returns its exit code, or 127 if it cannot be started. The library execa would replace only these
- * lines: it supports neither sessions that outlive this process nor a deadline for several processes (processes.ts).
+ * Runs a program until it exits and returns its exit code, or 127 if it cannot be started. The library execa would
+ * replace only these lines: it supports neither sessions that outlive this process nor a deadline for several processes
+ * (processes.ts).
  */
 export function execute(program: string, args: readonly string[], options: ExecOptions = {}): Promise<Executed> {
   return new Promise((resolve) => {

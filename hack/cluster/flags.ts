@@ -1,4 +1,4 @@
-/** Flags of each program of a control plane, except for those that only control-plane.ts knows. */
+/** Flags of each program of a control plane, except for flags whose values only control-plane.ts knows. */
 import { join } from 'node:path';
 import type { Block } from './network.ts';
 
@@ -22,7 +22,8 @@ export const apiserverFlags = (pki: string, block: Block): string[] => [
   `--client-ca-file=${pki}/ca.crt`,
   '--authorization-mode=Node,RBAC',
   '--enable-admission-plugins=NodeRestriction',
-  // The plugin taints every new node as not ready, and kube-controller-manager needs a third write per node to remove the taint.
+  // The plugin taints every new node as not ready, and kube-controller-manager needs a third write per node to remove
+  // the taint.
   '--disable-admission-plugins=TaintNodesByCondition',
   '--allow-privileged',
   '--service-account-issuer=https://kubernetes.default.svc.cluster.local',
@@ -53,7 +54,8 @@ export const controllerManagerFlags = (pki: string, kubeconfig: string): string[
   `--requestheader-client-ca-file=${pki}/front-proxy-ca.crt`,
   `--cluster-signing-cert-file=${pki}/ca.crt`,
   `--cluster-signing-key-file=${pki}/ca.key`,
-  // ttl-controller rewrites every node when the cluster outgrows a size. These nodes have its annotation from the start.
+  // ttl-controller rewrites every node when the cluster outgrows a size. The nodes of this cluster have the
+  // controller's annotation from the start.
   '--controllers=*,-ttl-controller',
   // No kubelet renews leases here, so a missing heartbeat does not mean a dead node.
   '--node-monitor-grace-period=8760h',
@@ -65,7 +67,8 @@ export const controllerManagerFlags = (pki: string, kubeconfig: string): string[
 export const kwokFlags = (stages: string, block: Block): string[] => [
   `--config=${stages}`,
   '--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake',
-  // Without leases, a restarted kwok manages the nodes at once. With leases, kwok would wait until the old ones expire.
+  // Without leases, a restarted kwok manages the nodes at once. With leases, kwok would wait until the previous leases
+  // expire.
   '--node-lease-duration-seconds=0',
   `--cidr=${block.pods}`,
   `--node-ip=${block.address}`,

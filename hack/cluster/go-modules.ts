@@ -1,4 +1,7 @@
-/** Go modules of the cluster's programs, pinned in programs/go.mod, and the cache folder for what is built from them. */
+/**
+ * Go modules of the cluster's programs, pinned in programs/go.mod, and the cache folder for programs that are built
+ * from them.
+ */
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
@@ -20,8 +23,8 @@ export async function moduleVersion(module: string): Promise<string> {
 export const kubernetesVersion = (): Promise<string> => moduleVersion('k8s.io/kubernetes');
 
 /**
- * Returns the build flags of every program. They set the version in the binary, as Kubernetes' own build does; otherwise
- * kube-apiserver reports v0.0.0.
+ * Returns the build flags of every program. The flags set the version in the binary, as Kubernetes' own build does.
+ * Without them, kube-apiserver reports v0.0.0.
  */
 export async function goBuildFlags(): Promise<string[]> {
   const gitVersion = await kubernetesVersion();
@@ -31,7 +34,9 @@ export async function goBuildFlags(): Promise<string[]> {
   return ['-trimpath', '-gcflags=all=-dwarf=false', '-ldflags', ['-s', '-w', ...links].join(' ')];
 }
 
-/** Returns a folder in the user's cache. Everything that affects the built bytes is part of its name. */
+/**
+ * Returns a folder in the user's cache. The name of the folder depends on everything that affects the built programs.
+ */
 export async function cacheFolder(): Promise<string> {
   const go = await output('go', ['env', 'GOVERSION', 'GOOS', 'GOARCH'], { cwd: modules }).catch((error: unknown) => {
     throw new Error('cannot run go, which builds the programs of the cluster; install Go (https://go.dev/dl)', {
@@ -51,7 +56,10 @@ export async function moduleFolder(module: string): Promise<string> {
   return (JSON.parse(text) as { Dir: string }).Dir;
 }
 
-/** Returns a file with kwok's stages for nodes and pods. They are not part of a kwok built from its module, only of the module's folder. */
+/**
+ * Returns a file with kwok's stages for nodes and pods. Only the module's folder contains the stages, not the kwok that
+ * is built from the module.
+ */
 export async function kwokStages(): Promise<string> {
   const cache = await cacheFolder();
   const path = join(cache, 'kwok.yaml');

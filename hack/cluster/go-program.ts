@@ -1,4 +1,4 @@
-/** Builds programs of other projects from Go modules that a go.mod pins. Each is built once per machine. */
+/** Builds programs of other projects from Go modules that a go.mod pins. Each program is built once per machine. */
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { mkdir, readFile, rename } from 'node:fs/promises';
@@ -11,8 +11,8 @@ import { userCache } from './user-cache.ts';
 const buildFlags = ['-trimpath', '-gcflags=all=-dwarf=false', '-ldflags', '-s -w'];
 
 /**
- * Returns the path of a program in the user's cache folder. Builds it if it is missing. `modules` is the folder of the go.mod, `source` the
- * package of the program, `tags` its build tags.
+ * Returns the path of a program in the user's cache folder. Builds a missing program. `modules` is the folder of the
+ * go.mod, `source` the package of the program, `tags` its build tags.
  */
 export async function goProgram(modules: string, source: string, tags: readonly string[] = []): Promise<string> {
   const name = basename(source);

@@ -27,8 +27,8 @@ export async function writeKubeconfig(
 }
 
 /**
- * Copies the kubeconfig `from`, which has one user, and replaces the credentials with the token in `tokenFile`. Clients read that file
- * again after the token is renewed.
+ * Copies the kubeconfig `from`, which has one user, and replaces the credentials with the token in `tokenFile`. Clients
+ * read that file again after the token is renewed.
  */
 export async function writeTokenKubeconfig(file: string, from: string, tokenFile: string): Promise<void> {
   const kubeconfig = parse(await readFile(from, 'utf8')) as { users: { name: string }[] };

@@ -3,9 +3,9 @@ import { connect, createServer, type Server, type Socket } from 'node:net';
 import { once } from 'node:events';
 
 /**
- * Runs `work` while no other process on this machine runs work of the same name. Calls `onWait` once if it has to wait.
- * The lock is an abstract Unix socket: the kernel releases it when its holder exits. The library proper-lockfile leaves its lock file after
- * a crash.
+ * Runs `work` while no other process on this machine runs work with the same name. Calls `onWait` once if another
+ * process holds the lock. The lock is an abstract Unix socket: the kernel releases the lock when the process that holds
+ * it exits. The library proper-lockfile is not used, because it leaves its lock file after a crash.
  */
 export async function withLock<T>(name: string, work: () => Promise<T>, onWait?: () => void): Promise<T> {
   const path = `\0platform-apiserver-${createHash('sha256').update(name).digest('hex')}`;

@@ -1,4 +1,7 @@
-/** Commands: `up`, `down` and `status` of this work tree's control plane; `programs NAME…` prints a folder with links to the programs. */
+/**
+ * Commands: `up`, `down` and `status` of this work tree's control plane; `programs NAME…` prints a folder with links to
+ * the programs.
+ */
 import { join } from 'node:path';
 import { clusterDown, clusterStatus, clusterUp } from './commands.ts';
 import { isProgram, linkPrograms } from './programs.ts';

@@ -1,8 +1,8 @@
 /**
- * Every control plane uses a block 10.x.0.0/16 for its Services, nodes and pods. One address of the block belongs to this machine:
- * kube-apiserver reaches aggregated servers there, because EndpointSlices reject loopback addresses. If run by root, this module
- * makes the rest of the block unreachable: without kube-proxy a packet to a ClusterIP would leave this machine by the default
- * route.
+ * Every control plane uses a block 10.x.0.0/16 for its Services, nodes and pods. One address of the block belongs to
+ * this machine: kube-apiserver reaches aggregated servers there, because EndpointSlices reject loopback addresses. If
+ * run by root, this module makes the rest of the block unreachable. Otherwise packets to a ClusterIP would leave this
+ * machine by the default route, because there is no kube-proxy.
  */
 import { networkInterfaces, userInfo } from 'node:os';
 import { chooseOnce, seed } from './chosen.ts';
@@ -64,7 +64,7 @@ export async function openBlock({ cidr, address }: Block): Promise<void> {
 
 export async function closeBlock({ cidr, address }: Block): Promise<void> {
   if (!isRoot()) return;
-  // Failures are ignored: the route or the address may be gone already.
+  // Failures are ignored, because the route or the address may already be removed.
   await execute('ip', ['route', 'del', 'unreachable', cidr]);
   await execute('ip', ['address', 'del', `${address}/32`, 'dev', 'lo']);
 }

@@ -1,4 +1,7 @@
-/** Nodes of a mixed fleet, as a kubelet registers them and reports their status. The same index gives the same node. */
+/**
+ * Nodes of a mixed fleet, as a kubelet registers them and reports their status. The index determines all properties of
+ * a node.
+ */
 import { createHash } from 'node:crypto';
 import type { Block } from './network.ts';
 
@@ -111,7 +114,7 @@ export function registration(index: number, block: Pick<Block, 'node'>): object 
   };
 }
 
-/** Returns the patch of the node's status that a kubelet sends from then on. */
+/** Returns the patch with which a kubelet reports the status of its registered node. */
 export const statusReport = (index: number): object => ({
   status: {
     conditions: conditions.map(([type]) => ({ type, lastHeartbeatTime: seconds(Date.now()) })),

@@ -1,4 +1,7 @@
-/** Creates and deletes nodes until the cluster has the requested number. kwok simulates them; nothing runs on them. */
+/**
+ * Creates and deletes nodes until the cluster has the requested number. kwok simulates these nodes; no container runs
+ * on a node.
+ */
 import type { KubeClient } from '../../src/cluster/client/client.ts';
 import { isKubeError } from '../../src/cluster/client/kube-error.ts';
 import { mapConcurrent } from '../../src/runtime/promises.ts';
@@ -18,12 +21,12 @@ interface NodeList {
   readonly items: readonly Node[];
 }
 
-/** Number of concurrent requests. kube-apiserver is not faster with more. */
+/** Number of concurrent requests. More requests would not make kube-apiserver faster. */
 const parallel = 16;
 
 /**
- * Creates the first `count` nodes and deletes the other nodes that this module created. Without `count` it creates three, unless the
- * cluster has nodes. `check` throws if a process of the control plane has exited.
+ * Creates the first `count` nodes and deletes the other nodes that this module created. Without `count`, creates three
+ * nodes if the cluster has none. `check` throws if a process of the control plane has exited.
  */
 export async function setNodes(
   kube: KubeClient,
@@ -79,7 +82,10 @@ async function create(kube: KubeClient, block: Block, index: number): Promise<vo
 const remove = (kube: KubeClient, name: string): Promise<unknown> =>
   kube.json(`/api/v1/nodes/${name}`, { method: 'DELETE', timeout: 60_000 });
 
-/** Returns true once every node has its final taints. kube-controller-manager taints cordoned nodes; no later write follows. */
+/**
+ * Returns true once every node has its final taints. kube-controller-manager taints cordoned nodes; no later write
+ * follows.
+ */
 async function allSettled(kube: KubeClient): Promise<boolean> {
   for await (const { spec } of createdNodes(kube)) {
     const has = (taint: string): boolean =>

@@ -1,6 +1,9 @@
 import { chooseOnce, freePort, isFree, seed } from './chosen.ts';
 
-/** Returns a port for each name, the same at every start. Ports are below the range that the kernel uses for outgoing connections. */
+/**
+ * Returns a port for each name, the same at every start. Ports are below the range that the kernel uses for outgoing
+ * connections.
+ */
 export async function choosePorts<Name extends string>(
   folder: string,
   names: readonly Name[],

@@ -1,4 +1,6 @@
-/** Manages processes that outlive the command that starts them. `<folder>/processes/<name>.json` records each. */
+/**
+ * Manages processes that outlive the command that starts them. `<folder>/processes/<name>.json` describes a process.
+ */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync, readdirSync, rmSync } from 'node:fs';
@@ -9,7 +11,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 export interface Running {
   readonly name: string;
   readonly pid: number;
-  /** Clock ticks from the boot of the machine to the start of the process (/proc). With the pid it identifies one process for ever. */
+  /**
+   * Clock ticks from the boot of the machine to the start of the process (/proc). The start time and the pid together
+   * identify one process.
+   */
   readonly startTime: string;
   readonly command: readonly string[];
 }
@@ -19,8 +24,8 @@ const record = (folder: string, name: string): string => join(folder, 'processes
 export const logFile = (folder: string, name: string): string => join(folder, `${name}.log`);
 
 /**
- * Returns the start time of a living process. A zombie (Z) is not alive although kill(pid, 0) succeeds, unless it has further threads:
- * the first thread may exit before the others, which keep the ports open.
+ * Returns the start time of a living process. A zombie (Z) is not alive, although kill(pid, 0) succeeds. A zombie with
+ * other threads is alive: its first thread has exited, but the other threads keep the ports open.
  */
 function startTimeOf(pid: number): string | undefined {
   try {
@@ -45,7 +50,7 @@ export function find(folder: string, name: string): Running | undefined {
   }
 }
 
-/** Returns all living processes, the last started first. */
+/** Returns all living processes, most recently started first. */
 export function findAll(folder: string): Running[] {
   let files: string[] = [];
   try {
@@ -61,14 +66,17 @@ export function findAll(folder: string): Running[] {
 
 export type Command = readonly [program: string, ...args: string[]];
 
-/** Process started by this one. It does not keep this process alive unless `child.ref()` is called. */
+/**
+ * Process that this process has started. The parent exits without waiting for the child, unless `child.ref()` is
+ * called.
+ */
 export interface Started extends Running {
   readonly child: ChildProcess;
 }
 
 /**
- * Starts `command` in its own session, so that Ctrl-C at the terminal does not reach it. `mode` determines whether the log of the process is
- * overwritten (w) or appended to (a).
+ * Starts `command` in its own session, so that Ctrl-C at the terminal does not reach it. `mode` determines whether the
+ * log of the process is overwritten (w) or appended to (a).
  */
 export async function start(folder: string, name: string, command: Command, mode: 'w' | 'a' = 'w'): Promise<Started> {
   await mkdir(join(folder, 'processes'), { recursive: true, mode: 0o700 });
@@ -89,7 +97,7 @@ export async function start(folder: string, name: string, command: Command, mode
   }
 }
 
-/** Sends `signal` to a process and waits until it exits. Kills it after `grace` milliseconds. */
+/** Sends `signal` to a process and waits until the process exits. Kills the process after `grace` milliseconds. */
 export async function stop(folder: string, running: Running, signal: NodeJS.Signals, grace = 10_000): Promise<void> {
   send(running, signal);
   for (let waited = 0; isAlive(running); waited += 20) {

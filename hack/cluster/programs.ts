@@ -1,7 +1,8 @@
 /**
- * Provides the programs of a cluster. Each comes from the first source that has it: the folder KUBEBUILDER_ASSETS; the prebuilt set that
- * setup-envtest fetches (only etcd, kube-apiserver and kubectl); a build of the Go modules pinned in programs/go.mod.
- * The last two are stored in the user's cache folder, so each program is fetched or built once per machine.
+ * Provides the programs of a cluster. A program comes from the first source that has it: the folder KUBEBUILDER_ASSETS;
+ * the prebuilt set that setup-envtest fetches (only etcd, kube-apiserver and kubectl); a build of the Go modules pinned
+ * in programs/go.mod. Fetched and built programs are stored in the user's cache folder, so each program is fetched or
+ * built once per machine.
  */
 import { access, constants, copyFile, mkdir, rename, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -31,7 +32,7 @@ export const isProgram = (name: string): name is Program => Object.hasOwn(packag
 
 const prebuilt: readonly Program[] = ['etcd', 'kube-apiserver', 'kubectl'];
 
-/** Returns the absolute paths of programs. Fetches or builds missing ones first. */
+/** Returns the absolute paths of programs. First fetches or builds missing programs. */
 export async function programs<Name extends Program>(names: readonly Name[]): Promise<Record<Name, string>> {
   const found = new Map<Name, string>();
   const assets = process.env['KUBEBUILDER_ASSETS'];
@@ -54,7 +55,7 @@ export async function programs<Name extends Program>(names: readonly Name[]): Pr
   return Object.fromEntries(found) as Record<Name, string>;
 }
 
-/** Links programs into `folder` and keeps the links that it already has. */
+/** Links programs into `folder`. Existing links in the folder stay unchanged. */
 export async function linkPrograms(folder: string, names: readonly Program[]): Promise<void> {
   await mkdir(folder, { recursive: true });
   for (const [name, path] of Object.entries(await programs(names))) {
@@ -104,7 +105,7 @@ async function build(cache: string, name: Program, count: string): Promise<void>
   await rename(path, join(cache, name));
 }
 
-/** Fetches the official binaries. Prints the reason if they cannot be fetched. */
+/** Fetches the official binaries. Prints the reason if the binaries cannot be fetched. */
 async function fetchPrebuilt(cache: string, names: readonly Program[]): Promise<void> {
   await build(cache, 'setup-envtest', 'fetches prebuilt programs');
   const series = (await kubernetesVersion()).replace(/^v(\d+\.\d+)\..*/, '$1.x');
@@ -115,7 +116,8 @@ async function fetchPrebuilt(cache: string, names: readonly Program[]): Promise<
       `cannot fetch prebuilt ${names.join(', ')}; building from source (setup-envtest: ${reason.trim().split('\n').at(-1)})`,
     );
   };
-  // The index is small and fetched first: behind a firewall that drops packets this fails in seconds instead of minutes.
+  // The index is small and fetched first. If a firewall drops packets, this request fails within seconds instead of
+  // minutes.
   const index = await execute(tool, ['list', series, '--bin-dir', folder], { timeout: 10_000 });
   if (index.code !== 0) return reportUnavailable(index.stderr);
   const step = progress(`fetching ${names.join(', ')}`);

@@ -8,12 +8,15 @@ interface Step {
 
 export const seconds = (since: number): string => `${((performance.now() - since) / 1000).toFixed(1)} s`;
 
-/** Reports the progress of a slow step: on a terminal as a line that counts the seconds, elsewhere as a line at its start and end. */
+/**
+ * Reports the progress of a slow step: on a terminal as a line that counts the seconds, elsewhere as a line at its
+ * start and end.
+ */
 export function progress(title: string): Step {
   const startedAt = performance.now();
   const { stderr } = process;
   if (!stderr.isTTY) {
-    // jest adds the source line to everything written through console.
+    // `console` is not used here, because jest adds a source line to all output of `console`.
     stderr.write(`${title} …\n`);
     return {
       detail: () => undefined,

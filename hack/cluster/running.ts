@@ -7,7 +7,7 @@ export interface RunningService {
   readonly name: string;
   readonly url: string;
   readonly pid: number;
-  /** Kills the process: its data is not needed. */
+  /** Kills the process, because its data is not needed. */
   stop(): Promise<void>;
 }
 
@@ -17,7 +17,7 @@ export interface ServiceProcess {
   readonly command: readonly string[];
   readonly cwd: string;
   readonly env?: Readonly<Record<string, string>>;
-  /** Id of the user and group that the service runs as. Default: those of this process. */
+  /** Id of the user and group that the service runs as. Default: the user and group of this process. */
   readonly id?: number | undefined;
   /** Path that returns 200 once the service accepts requests. */
   readonly readyPath: string;

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
 /**
- * Waits until `holds` returns true; an error counts as false. `check` throws when waiting is pointless.
- * Throws after `timeout` milliseconds, with `condition` and the last error in the message.
+ * Waits until `holds` returns true; an error counts as false. `check` throws if the condition can no longer become
+ * true. Throws after `timeout` milliseconds, with `condition` and the last error in the message.
  */
 export async function until(
   condition: string,

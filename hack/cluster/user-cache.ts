@@ -1,5 +1,5 @@
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 
-/** Folder in the user's cache for what is downloaded or built once per machine. */
+/** Folder in the user's cache for files that are downloaded or built once per machine. */
 export const userCache = join(process.env['XDG_CACHE_HOME'] || join(homedir(), '.cache'), 'platform-apiserver');

@@ -1,5 +1,6 @@
 /**
- * make kubeconfig: writes a kubeconfig, issued by the server of make run, with which kubectl reaches that server as its admin.
+ * make kubeconfig: writes a kubeconfig, issued by the server of make run, with which kubectl reaches that server as its
+ * admin.
  */
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

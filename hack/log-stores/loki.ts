@@ -1,4 +1,7 @@
-/** Runs a real Loki as one process, on loopback and on files. It is built from the module pinned in programs/go.mod. */
+/**
+ * Runs a real Loki as one process, which listens on loopback and stores its data in files. Loki is built from the
+ * module pinned in programs/go.mod.
+ */
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { goProgram } from '../cluster/go-program.ts';
@@ -9,7 +12,7 @@ const modules = join(import.meta.dirname, 'programs');
 /** Limits that override the defaults for a tenant, by tenant name. */
 export type TenantLimits = Readonly<Record<string, Readonly<Record<string, string | number>>>>;
 
-/** Starts Loki with multi-tenancy and its data in `dir`. Uses `port` and the next one. */
+/** Starts Loki with multi-tenancy and its data in `dir`. Loki listens on `port` and `port + 1`. */
 export async function startLoki(dir: string, port: number, overrides: TenantLimits = {}): Promise<RunningService> {
   const loki = await goProgram(modules, 'github.com/grafana/loki/v3/cmd/loki');
   await mkdir(dir, { recursive: true });
@@ -25,7 +28,10 @@ export async function startLoki(dir: string, port: number, overrides: TenantLimi
   });
 }
 
-/** Changes Loki's defaults only for one process, for loopback, and for bulk loads of old records. */
+/**
+ * Returns a configuration of Loki. The configuration changes a default only for a single process, for loopback, or for
+ * bulk loads of old records.
+ */
 const configuration = (dir: string, port: number): object => {
   const host = '127.0.0.1';
   const ring = { kvstore: { store: 'inmemory' } };
@@ -37,7 +43,7 @@ const configuration = (dir: string, port: number): object => {
       http_listen_port: port,
       grpc_listen_address: host,
       grpc_listen_port: port + 1,
-      // A record may be 1 MB.
+      // A record may have 1 MB, so messages with several records are large.
       grpc_server_max_recv_msg_size: 64 * 1024 * 1024,
       grpc_server_max_send_msg_size: 64 * 1024 * 1024,
       log_level: 'warn',

@@ -1,6 +1,7 @@
 /**
- * Runs real Elasticsearch and OpenSearch servers, one node each, on loopback. Both projects publish the servers of their integration tests
- * on Maven Central; Maven fetches them with the machine's settings. Each is fetched once per machine, and unpacked at each start.
+ * Runs real Elasticsearch and OpenSearch servers, one node each, on loopback. Both projects publish the servers of
+ * their integration tests on Maven Central, from which Maven fetches them with the machine's settings. A server is
+ * fetched once per machine, and unpacked at each start.
  */
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
@@ -42,7 +43,7 @@ export type SearchServerName = keyof typeof searchServers;
 const packages = { maven: 'mvn', 'openjdk-17-jre-headless': 'java', unzip: 'unzip' };
 const plugin = 'org.apache.maven.plugins:maven-dependency-plugin:3.6.1';
 
-/** Returns the path of the server's archive in the user's cache folder. Fetches it if it is missing. */
+/** Returns the path of the server's archive in the user's cache folder. Fetches a missing archive. */
 async function obtain({ kind, version, sha256 }: SearchServer): Promise<string> {
   const cache = join(process.env['XDG_CACHE_HOME'] || join(homedir(), '.cache'), 'platform-apiserver', 'log-stores');
   const path = join(cache, `${kind}-${version}.zip`);
@@ -72,11 +73,14 @@ async function obtain({ kind, version, sha256 }: SearchServer): Promise<string> 
   return path;
 }
 
-/** Id of the unprivileged user that runs the servers: they refuse to run as root. */
+/** Id of the unprivileged user that runs the servers, which refuse to run as root. */
 const nobody = 65_534;
 const isRoot = (): boolean => userInfo().uid === 0;
 
-/** Unpacks a server into `dir`, which other users must be able to reach, and starts it. Its data is in that folder too. */
+/**
+ * Unpacks a server into `dir`, which other users must be able to reach, and starts the server. The server stores its
+ * data in `dir` too.
+ */
 export async function startSearchServer(name: SearchServerName, dir: string, port: number): Promise<RunningService> {
   const server = searchServers[name];
   const { kind, version } = server;

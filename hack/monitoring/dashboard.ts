@@ -24,13 +24,13 @@ type Unit = 'short' | 'percentunit' | 's' | 'bytes' | 'binBps' | 'reqps' | 'ops'
 
 export interface PanelText {
   readonly title: string;
-  /** Explains the values, and when to act. */
+  /** Text that explains what the values mean, and when to act. */
   readonly description: string;
   readonly unit: Unit;
 }
 
 interface ChartOptions {
-  /** Stacks the series, which are parts of a total. */
+  /** True to stack the series, because they are parts of a total. */
   readonly isStacked?: boolean;
   /** Value at which the chart has a red line. */
   readonly limit?: number;
@@ -58,7 +58,7 @@ export interface DashboardText {
   readonly description: string;
 }
 
-/** Columns of Grafana's grid. */
+/** Width of Grafana's grid in columns. */
 const gridWidth = 24;
 const datasource = { type: 'prometheus', uid: '${datasource}' };
 

@@ -6,10 +6,10 @@ import { run, type RunningService } from '../cluster/running.ts';
 
 const modules = join(import.meta.dirname, 'programs');
 const commands = 'github.com/prometheus/prometheus/cmd';
-/** Leaves out service discovery that calls the APIs of cloud providers. */
+/** Build tags that leave out service discovery that calls the APIs of cloud providers. */
 const tags = ['remove_all_sd'];
 
-/** Maximum duration of the first build of both programs on a busy machine, in milliseconds. */
+/** Maximum duration of the first build of Prometheus and promtool on a busy machine, in milliseconds. */
 export const buildTimeout = 3_600_000;
 
 /** Returns the path of promtool, which checks rules and runs their unit tests. */

@@ -1,6 +1,8 @@
-/** Parts of the queries of the dashboards. */
+/** Functions that write parts of the dashboards' queries. */
 
-/** Selects the time series of a metric that match the variables of the dashboard and `matchers`, such as `code=~"5.."`. */
+/**
+ * Selects the time series of a metric that match the variables of the dashboard and `matchers`, such as `code=~"5.."`.
+ */
 export const series = (metric: string, ...matchers: readonly string[]): string =>
   `${metric}{${['namespace=~"$namespace"', 'job=~"$job"', ...matchers].join(', ')}}`;
 

@@ -1,4 +1,4 @@
-/** Replaces `@jest/globals` in tests that run with mutants: jest's own parts, without its module registry. */
+/** Replaces `@jest/globals` in tests that run with mutants. Uses the modules of jest, but not its module registry. */
 import { jestExpect } from '@jest/expect';
 import { ModernFakeTimers } from '@jest/fake-timers';
 import { ModuleMocker } from 'jest-mock';

@@ -10,7 +10,7 @@ export interface Mutant {
   readonly column: number;
   readonly mutatorName: string;
   readonly replacement: string;
-  /** Hash of the file and the mutant: unchanged as long as both are. */
+  /** Hash of the file and the mutant. A change of the file or the mutant changes the key. */
   readonly key: string;
 }
 
@@ -31,7 +31,10 @@ const silent = {
   isFatalEnabled: no,
 };
 
-/** Returns the mutants of the files. Writes the sources with all mutants in them to `target`, a JSON file that maps URLs to sources. */
+/**
+ * Returns the mutants of the files. Writes the sources with all mutants in them to `target`, a JSON file that maps URLs
+ * to sources.
+ */
 export async function instrument(paths: readonly string[], target: string): Promise<Mutant[]> {
   const sources = new Map(paths.map((path) => [path, readFileSync(path, 'utf8')]));
   const { files, mutants } = await new Instrumenter(silent).instrument(

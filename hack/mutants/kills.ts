@@ -12,7 +12,9 @@ interface Kill {
 
 const digestOf = (file: string): string => (existsSync(file) ? hash('sha256', readFileSync(file)) : 'missing file');
 
-/** Mutants that were killed in this run or an earlier one, by key. A kill counts as long as its test file is unchanged. */
+/**
+ * Mutants that were killed in this run or an earlier one, by key. A kill counts as long as its test file is unchanged.
+ */
 export class Kills {
   readonly #path: string;
   readonly #all: Map<string, Kill>;

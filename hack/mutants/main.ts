@@ -1,6 +1,7 @@
 /**
- * make mutants [FILES="src/auth src/gateway"] [TESTS="test/unit/auth"]: changes one thing at a time in these folders or files, and runs
- * the unit and conformance tests that reach the change. Prints the mutants that no test kills; see README.md.
+ * make mutants [FILES="src/auth src/gateway"] [TESTS="test/unit/auth"]: makes one change at a time in these folders or
+ * files, and runs the unit and conformance tests that reach the changed code. Prints the mutants that no test kills;
+ * see README.md.
  */
 import { globSync, mkdirSync, readFileSync, statSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
@@ -11,9 +12,9 @@ import { tryFile } from './try-file.ts';
 const defaultFiles =
   'src/auth src/gateway src/apimachinery/visible-namespaces.ts src/logs/query/visible.ts src/logs/stores/with-scope.ts src/oauth src/accounts src/tokens';
 const folder = '.cluster/mutants';
-/** Milliseconds of tests that one mutant may take, unless a single test takes longer. */
+/** Maximum test time per mutant in milliseconds. A single test may take longer. */
 const budget = 15_000;
-/** Tests that take minutes or start separate processes, which no mutant reaches. */
+/** Tests that take minutes, or that start separate processes, in which no mutant is active. */
 const excluded = /\/(framing|hostile-strings)[^/]*\.test\.ts$/;
 
 const pathsIn = (text: string): string[] => text.split(/[ ,]+/).filter((path) => path !== '');
@@ -36,7 +37,10 @@ const remaining = new Map(mutants.map(({ id }) => [id, budget]));
 await tryAll();
 print();
 
-/** Runs one test file after the other in each worker: first the unit tests of the mutated files, then other unit tests, then conformance. */
+/**
+ * Runs one test file after the other in each worker: first the unit tests of the mutated files, then the other unit
+ * tests, then the conformance tests.
+ */
 async function tryAll(): Promise<void> {
   const tests = pathsIn(process.env['TESTS'] || 'test/unit test/conformance')
     .flatMap((path) => under(path, path.startsWith('test/unit') ? '**/*.test.ts' : '*.test.ts'))

@@ -2,11 +2,17 @@
 
 /** Results of a test file without mutants. Tests are identified by index, in the order of their definition. */
 export interface Baseline {
-  /** Duration of each test in milliseconds; undefined if it fails without a mutant, because its failure then proves nothing. */
+  /**
+   * Duration of each test in milliseconds; undefined if it fails without a mutant, because its failure then proves
+   * nothing.
+   */
   readonly times: readonly (number | undefined)[];
   /** Tests that reach a mutant and the number of hits, by mutant id. */
   readonly reached: Readonly<Record<string, readonly (readonly [test: number, hits: number])[]>>;
-  /** Ids of mutants that are reached while modules are loaded: this code runs before the first test, so no switch affects it. */
+  /**
+   * Ids of mutants that are reached while modules are loaded: this code runs before the first test, so no switch
+   * affects it.
+   */
   readonly loaded: readonly string[];
 }
 
@@ -15,9 +21,9 @@ export interface Job {
   readonly file: string;
   /** Path of a JSON file that maps URLs to mutated sources. */
   readonly sources: string;
-  /** Ids of the mutants to try, and the total milliseconds that the tests of each may take. */
+  /** Ids of the mutants to try, and the maximum total time of the tests of each mutant in milliseconds. */
   readonly mutants: readonly (readonly [id: string, budget: number])[];
-  /** Baseline that an earlier process measured with the same file. The worker measures it if it is missing. */
+  /** Baseline that an earlier process measured with the same file. The worker measures a missing baseline. */
   readonly baseline?: Baseline;
 }
 

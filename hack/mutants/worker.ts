@@ -1,6 +1,6 @@
 /**
- * Tries mutants with the tests of one file, in a separate process that loads the file once. The mutated sources contain every mutant; a
- * variable selects the active one.
+ * Tries mutants with the tests of one file, in a separate process that loads the file once. The mutated sources contain
+ * every mutant; a variable selects the active one.
  */
 import { jestExpect } from '@jest/expect';
 import type { Circus } from '@jest/types';
@@ -11,7 +11,7 @@ import { pathToFileURL } from 'node:url';
 import { jest } from './globals.ts';
 import type { Baseline, Job, Message } from './messages.ts';
 
-/** State shared with the mutated sources: they read the active mutant and count how often each mutant is reached. */
+/** Variables that the mutated sources use to read the active mutant, and to count how often each mutant is reached. */
 interface Switch {
   activeMutant: string | undefined;
   currentTestId: string | undefined;
@@ -30,7 +30,7 @@ Object.assign(globalThis, { __stryker__: switches });
 /** Coverage key of hooks that run once for several tests. */
 const shared = 'hooks';
 const hookTimeout = 15_000;
-/** Factor over the hits of the baseline beyond which a mutant counts as an endless loop. */
+/** A mutant counts as an endless loop if it is reached more often than this multiple of the hits in the baseline. */
 const loopFactor = 200;
 
 const send = (message: Message): void => void process.send?.(message);

@@ -14,8 +14,8 @@ export const testTitle = 'TestTitle';
 type Paragraphs = (text: string, file: string) => readonly Span[];
 
 /**
- * Returns whether a string is a message or a title. These have at least three words; keys, paths and queries have
- * fewer, or other characters.
+ * Returns whether a string is a message or a title. A message or title has at least three words. Keys, paths and
+ * queries have fewer words, or other characters.
  */
 const isProse = (text: string): boolean => /^[`'"]?[A-Za-z%$][^\n]* [^\n]* /.test(text);
 const testFunctions = new Set(['test', 'describe']);
@@ -85,7 +85,7 @@ const hashComments: Paragraphs = (text) => {
   return spans;
 };
 
-/** Comments of YAML, and the descriptions and messages in it, such as those of CustomResourceDefinitions. */
+/** Comments of YAML files, and descriptions and messages in these files, such as those of CustomResourceDefinitions. */
 const yaml: Paragraphs = (text, file) => {
   const texts = text.matchAll(/^( *)(?:- )?(?:description|message): (?:>-(?:\n\1 {2,}.*)+|(?!>).+)/gm);
   const spans = [...texts].map(({ 0: found, index }) => ({

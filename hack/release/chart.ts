@@ -1,4 +1,7 @@
-/** The chart as an archive that `helm push` and `helm install` accept, with the descriptions of the API in its folder `api`. */
+/**
+ * The chart as an archive that `helm push` and `helm install` accept, with the descriptions of the API in its folder
+ * `api`.
+ */
 import { readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { parseDocument, stringify } from 'yaml';

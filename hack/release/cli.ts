@@ -1,4 +1,6 @@
-/** The command line tool as a package for `npm install --global FILE`. npm adds the native code for the user's machine. */
+/**
+ * The command line tool as a package for `npm install --global FILE`. npm adds the native code for the user's machine.
+ */
 import { readFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

@@ -1,4 +1,4 @@
-/** Third-party parts of the image: npm packages, Node.js and Debian packages. */
+/** Third-party components of the image: npm packages, Node.js and Debian packages. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ShippedPackage } from '../build.ts';
@@ -14,7 +14,7 @@ export interface Component {
   readonly purl: string;
   /** Hash of the package as it was downloaded. */
   readonly hash: { readonly alg: 'SHA-256' | 'SHA-512'; readonly content: string };
-  /** SPDX expression; the licences of Debian's packages are in the image. */
+  /** Licence as an SPDX expression. The licences of Debian packages are in the image instead. */
   readonly license?: string;
   /** Name of the component in vulnerability databases, if a package URL is not enough. */
   readonly cpe?: string;

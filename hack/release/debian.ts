@@ -1,6 +1,6 @@
 /**
- * The base of the image: the C and C++ libraries of Debian 12 that Node.js needs, pinned in debian.json. apt-get fetches the packages from
- * the machine's own sources and verifies their signatures.
+ * The base of the image: the C and C++ libraries of Debian 12 that Node.js needs, pinned in debian.json. apt-get
+ * fetches the packages from the machine's own sources and verifies their signatures.
  */
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -31,7 +31,10 @@ export const readPins = async (): Promise<Pins> => JSON.parse(await readFile(pin
 const wanted =
   /^(?:(?:usr\/)?lib(?:64)?\/(?:[^/]+\/)?[^/]+\.so[^/]*|usr\/share\/doc\/[^/]+\/copyright|(?:etc|usr\/lib)\/os-release|etc\/debian_version)$/;
 
-/** Returns the files of the base. Scanners read the installed versions in var/lib/dpkg/status.d, as in other images without dpkg. */
+/**
+ * Returns the files of the base. Scanners read the installed versions in var/lib/dpkg/status.d, as in other images
+ * without dpkg.
+ */
 export async function debianFiles(architecture: Architecture): Promise<Entry[]> {
   const pins = (await readPins())[architecture];
   const folder = join(userCache, 'debian', architecture);
@@ -87,7 +90,10 @@ async function fetchMissing(architecture: Architecture, folder: string, pins: re
   });
 }
 
-/** Runs apt-get with an empty database of its own, so that it can read packages of any architecture and changes nothing on the machine. */
+/**
+ * Runs apt-get with an empty database of its own, so that it can read packages of any architecture and changes nothing
+ * on the machine.
+ */
 export async function withApt<T>(
   architecture: Architecture,
   work: (apt: (...args: readonly string[]) => Promise<string>, folder: string) => Promise<T>,

@@ -3,7 +3,10 @@ import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Entry } from './tar.ts';
 
-/** Returns one file, and follows links. The mode depends only on whether the owner can execute the file, not on the umask. */
+/**
+ * Returns one file, and follows links. The mode depends only on whether the owner can execute the file, not on the
+ * umask.
+ */
 export const file = (path: string, source: string, mode = statSync(source).mode & 0o100 ? 0o755 : 0o644): Entry => ({
   path: path.replace(/^\//, ''),
   content: readFileSync(source),

@@ -1,4 +1,6 @@
-/** The configuration of the image, read from the last stage of the Dockerfile so that both images run the same command. */
+/**
+ * The configuration of the image, read from the last stage of the Dockerfile so that both images run the same command.
+ */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ImageConfig } from './oci.ts';

@@ -38,7 +38,7 @@ interface Descriptor {
 }
 
 export interface Archive {
-  /** The bytes in pieces, without copies. */
+  /** The bytes of the archive in pieces, which are not copies of the files' contents. */
   readonly pieces: readonly Buffer[];
   /** Digest of the index, by which registries identify the image. */
   readonly digest: string;
@@ -55,7 +55,7 @@ const digestOf = (bytes: readonly Buffer[]): string => {
 };
 
 /**
- * Returns an image as an archive. Compressing the layers of one platform of the server takes 15 seconds of CPU.
+ * Returns an image as an archive. Compressing the layers of one platform of the server takes 15 seconds of CPU time.
  * Compression does not change the id of the image.
  */
 export async function archive(image: Image, { compress = false } = {}): Promise<Archive> {

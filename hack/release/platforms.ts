@@ -15,7 +15,10 @@ const files = ['package.json', 'package-lock.json'];
 /** Names of the architectures in Node.js. */
 export const nodeArchitectures: Readonly<Record<Architecture, string>> = { amd64: 'x64', arm64: 'arm64' };
 
-/** Returns a folder node_modules with the packages of one architecture. npm verifies them with the hashes in the lock file. */
+/**
+ * Returns a folder node_modules with the packages of one architecture. npm verifies the packages with the hashes in the
+ * lock file.
+ */
 export async function platformModules(architecture: Architecture): Promise<string> {
   const hash = createHash('sha256').update(await readFile(join(pins, 'package-lock.json')));
   const folder = join(userCache, `platform-${architecture}-${hash.digest('hex').slice(0, 16)}`);

@@ -1,4 +1,7 @@
-/** Provenance: an in-toto statement with the predicate of SLSA 1. It has no times, so that it is reproducible. */
+/**
+ * Provenance: an in-toto statement with the predicate of SLSA 1. The statement has no times, so that it is
+ * reproducible.
+ */
 import type { Component } from './components.ts';
 import type { Release } from './release.ts';
 

@@ -1,4 +1,4 @@
-/** The files of a release, and what they are built from. */
+/** Builds the files of a release. */
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,8 +1,9 @@
 /**
- * The files of the image, in three layers: Debian's libraries, Node.js, and the server. A new version of the server changes only the last
- * layer, so that nodes pull 3 MB.
+ * The files of the image, in three layers: Debian's libraries, Node.js, and the server. A new version of the server
+ * changes only the last layer, so that nodes pull 3 MB.
  *
- * Usage: node hack/release/root-filesystem.ts FOLDER [amd64|arm64]. Writes the files to a new folder, for the Dockerfile.
+ * Usage: node hack/release/root-filesystem.ts FOLDER [amd64|arm64]. Writes the files to a new folder, for the
+ * Dockerfile.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -31,7 +32,9 @@ const accounts: readonly Entry[] = [
   { path: 'tmp', folder: true, mode: 0o1777 },
 ];
 
-/** Returns the files of the package platform-apiserver without native code: the server and what it reads at run time. */
+/**
+ * Returns the files of the package platform-apiserver without native code: the server and what it reads at run time.
+ */
 export const packageFiles = (dist: string): Entry[] => [
   file('LICENSE', join(root, 'LICENSE')),
   file('package.json', join(root, 'package.json')),
@@ -46,7 +49,7 @@ interface RootFilesystem {
   readonly packages: readonly ShippedPackage[];
 }
 
-/** Downloads what the image contains, once per machine. */
+/** Downloads the components of the image, once per machine. */
 export async function fetchParts(
   architecture: Architecture,
 ): Promise<readonly [modules: string, debian: readonly Entry[]]> {

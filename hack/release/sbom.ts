@@ -1,4 +1,7 @@
-/** Software bill of materials in CycloneDX 1.6. `npm sbom` lists what is installed; this lists what the image contains. */
+/**
+ * Software bill of materials in CycloneDX 1.6. Unlike `npm sbom`, which lists the installed packages, this module lists
+ * the components of the image.
+ */
 import { createHash } from 'node:crypto';
 import type { Component } from './components.ts';
 import type { Release } from './release.ts';

@@ -12,9 +12,9 @@ type Values = Readonly<Record<string, unknown>>;
 const chart = join(import.meta.dirname, '../../charts/platform-apiserver');
 
 /**
- * Installs or upgrades the chart without replicas, for servers that run as processes: the local cluster cannot run pods. `values` are
- * Helm values that override the defaults. Does nothing if the same chart and values were installed last, so that later edits stay.
- * Otherwise `keep` may add values that preserve manual edits during the upgrade.
+ * Installs or upgrades the chart without replicas, for servers that run as processes: the local cluster cannot run
+ * pods. `values` are Helm values that override the defaults. Does nothing if the same chart and values were installed
+ * last, so that later edits stay. Otherwise `keep` may add values that preserve manual edits during the upgrade.
  */
 export async function installChart(
   kubeconfig: string,

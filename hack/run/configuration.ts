@@ -7,8 +7,8 @@ import { release } from './chart.ts';
 type Section = Readonly<Record<string, unknown>>;
 
 /**
- * Returns the configuration in the cluster with `changes` merged into its sections, so that an upgrade of the chart keeps manual edits.
- * Throws if the configuration is not YAML.
+ * Returns the configuration in the cluster with `changes` merged into its sections, so that an upgrade of the chart
+ * keeps manual edits. Throws if the configuration is not YAML.
  */
 export async function keepConfiguration(
   kube: KubeClient,

@@ -4,7 +4,9 @@ import { StringDecoder } from 'node:string_decoder';
 const interval = 50;
 const max = 65_536;
 
-/** Passes the existing and future lines of a file to `take`, in order. Returns a function that stops this. */
+/**
+ * Passes the existing and future lines of a file to `take`, in order. Returns a function that stops following the file.
+ */
 export function follow(file: string, take: (lines: readonly string[]) => void | Promise<void>): () => void {
   const decoder = new StringDecoder('utf8');
   const buffer = Buffer.alloc(max);

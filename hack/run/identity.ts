@@ -15,8 +15,9 @@ const life = 3600;
 const renewal = 300_000;
 
 /**
- * Creates the identity that the server has in a pod, so that the chart's RBAC applies here too. As in a pod, the token is in a file and is
- * renewed in that file. `kubeconfig` is the administrator's, for the same cluster as `kube`.
+ * Creates the identity that the server has in a pod, so that the chart's RBAC applies here too. As in a pod, the token
+ * is in a file and is renewed in that file. `kubeconfig` is a kubeconfig of an administrator for the same cluster as
+ * `kube`.
  */
 export async function serverIdentity(kube: KubeClient, kubeconfig: string, dir: string): Promise<Identity> {
   const tokenFile = join(dir, 'server.token');

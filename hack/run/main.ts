@@ -1,4 +1,6 @@
-/** make run: starts a control plane, installs the chart, and runs one server as a process behind the chart's Service. */
+/**
+ * make run: starts a control plane, installs the chart, and runs one server as a process behind the chart's Service.
+ */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createKubeClient, type KubeClient } from '../../src/cluster/client/client.ts';

@@ -43,7 +43,10 @@ export async function startOwnPod({
   };
 }
 
-/** Returns a line of the server as a line of the pod. JSON would be escaped once more in every response that contains the line. */
+/**
+ * Returns a line of the server as a line of the pod. JSON would be escaped once more in every response that contains
+ * the line.
+ */
 function podLine(line: string): string {
   const { time = new Date().toISOString(), level, message, ...fields }: Entry = parse(line) ?? { message: line };
   const texts = Object.entries(fields).map(([name, value]) => `${name}=${textOf(value)}`);

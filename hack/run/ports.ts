@@ -12,7 +12,7 @@ function portFrom(variable: Variable): number | undefined {
   return port;
 }
 
-/** Validates the port variables before the slow steps. Throws if one is not a port. */
+/** Validates the port variables before the slow steps. Throws if the value of a variable is not a port. */
 export function checkPorts(): void {
   for (const variable of ['HTTP_PORT', 'HTTPS_PORT', 'AGGREGATED_PORT'] as const) portFrom(variable);
 }

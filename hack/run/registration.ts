@@ -37,7 +37,8 @@ export async function setEndpoints(kube: KubeClient, endpoints: readonly Endpoin
             'kubernetes.io/service-name': release.name,
             'endpointslice.kubernetes.io/managed-by': 'hack-run',
           },
-          // A new value each time: kube-apiserver then checks an unavailable server at once instead of after a long back-off.
+          // The annotation gets a new value each time. After a change, kube-apiserver checks an unavailable server at
+          // once instead of after a long back-off.
           annotations: { 'platform.io/registration': randomUUID() },
         },
         addressType: 'IPv4',

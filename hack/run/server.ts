@@ -16,7 +16,7 @@ export interface ServerOptions {
   readonly ports: { readonly http: number; readonly https: number; readonly aggregated: number };
   /** Flags appended to the default ones. */
   readonly flags?: readonly string[];
-  /** Folder of the compiled server. Default: that of this checkout. */
+  /** Folder of the compiled server. Default: the output folder of this checkout. */
   readonly build?: string;
 }
 
@@ -44,7 +44,7 @@ export const nodeFlags = ['--max-semi-space-size=16', '--no-allocation-site-pret
 const setpriv = '/usr/bin/setpriv';
 export const leash = existsSync(setpriv) ? [setpriv, '--pdeathsig', 'TERM', '--'] : [];
 
-/** Starts a server as a process. `ready()` waits until it is ready. */
+/** Starts a server as a process. `ready()` waits until the server is ready. */
 export async function startServer(options: ServerOptions): Promise<Server> {
   const { dir, name = 'server', ports, build = ownBuild } = options;
   const [program, ...args] = [

@@ -1,4 +1,7 @@
-/** Takes the screenshot docs/images/docs.png: the page /docs of a server with an in-memory cluster, a logged-in user and a response. */
+/**
+ * Takes the screenshot docs/images/docs.png: the page /docs of a server with an in-memory cluster, a logged-in user and
+ * a response.
+ */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { chromium } from 'playwright-core';
@@ -15,7 +18,7 @@ const browser = await chromium.launch({
   env: { ...process.env, ...beside(executablePath) },
   args: ['--disable-gpu', `--host-resolver-rules=MAP ${new URL(issuer).host}:443 127.0.0.1:${lab.ports.https}`],
 });
-// The browser does not trust the lab's certificate authority.
+// The browser does not trust the certificate authority of the test server.
 const page = await browser.newPage({ ignoreHTTPSErrors: true, viewport: { width: 1200, height: 800 } });
 await page.goto(`${issuer}/docs#getNode`);
 await page.getByRole('button', { name: 'Log in' }).click();

@@ -8,7 +8,7 @@ import { kubernetesSchemas } from './schemas.ts';
 
 const chart = join(root, 'charts/platform-apiserver');
 
-/** Returns the files with values for which the chart is rendered: those of its folder ci. */
+/** Returns the files with values for which the chart is rendered: the files in the chart's folder `ci`. */
 const values = (): string[] => readdirSync(join(chart, 'ci')).map((file) => join(chart, 'ci', file));
 
 export async function chartLint(): Promise<string[]> {
@@ -19,7 +19,9 @@ export async function chartLint(): Promise<string[]> {
   return problems.flat();
 }
 
-/** Validates each document that helm and kustomize render, with the schema that kube-apiserver publishes for its kind. */
+/**
+ * Validates each document that helm and kustomize render, with the schema that kube-apiserver publishes for its kind.
+ */
 export async function rendered(): Promise<string[]> {
   const { helm, kubectl } = await programs(['helm', 'kubectl']);
   const template = ['template', 'platform-apiserver', chart, '--namespace', 'platform-system', '--values'];

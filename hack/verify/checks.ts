@@ -11,7 +11,10 @@ export interface Check {
 
 export const root = join(import.meta.dirname, '../..');
 
-/** Returns a check that runs a program of node_modules or a script of this project. Its output is the problem if it fails. */
+/**
+ * Returns a check that runs a program of node_modules or a script of this project. If the program fails, its output is
+ * the problem.
+ */
 export function command(name: string, program: string, ...args: string[]): Check {
   const script = program.endsWith('.ts') ? program : join('node_modules/.bin', program);
   return { name, run: () => complaint(process.execPath, [script, ...args], root) };
@@ -27,7 +30,10 @@ export async function goFormat(): Promise<string[]> {
 /** Folder whose code is vetted together with the generated code that it uses (test/labs/integration/generated.ts). */
 const generated = 'test/clients/generated/';
 
-/** Runs `go vet` in every module that contains code, with the flags of the builds, so that both share the cache of the compiler. */
+/**
+ * Runs `go vet` in every module that contains code, with the flags of the builds, so that both share the cache of the
+ * compiler.
+ */
 export async function goVet(): Promise<string[]> {
   const sources = await tracked('*.go');
   const modules = (await tracked('*go.mod'))

@@ -4,7 +4,10 @@ import { lintFromString, loadConfig } from '@redocly/openapi-core';
 import { Validator } from '@seriousme/openapi-schema-validator';
 import { root } from './checks.ts';
 
-/** Validates the descriptions in api/ with the schemas of their versions and the rules of redocly.yaml, and returns the problems. */
+/**
+ * Validates the descriptions in api/ with the schemas of their versions and the rules of redocly.yaml, and returns the
+ * problems.
+ */
 export async function descriptions(): Promise<string[]> {
   const config = await loadConfig({ configPath: join(root, 'redocly.yaml') });
   const folder = join(root, 'api');

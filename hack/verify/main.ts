@@ -1,4 +1,6 @@
-/** make verify: checks the work tree without running the server. Prints each check with its duration, and every problem. */
+/**
+ * make verify: checks the work tree without running the server. Prints each check with its duration, and every problem.
+ */
 import { availableParallelism } from 'node:os';
 import { seconds } from '../cluster/progress.ts';
 import { chartLint, rejections, rendered } from './chart.ts';

@@ -6,7 +6,7 @@ import rule from '../prose/rules.ts';
 import { hashCommentPlugin, typescriptPlugin, yamlPlugin } from '../prose/source-plugin.ts';
 import { root, tracked } from './checks.ts';
 
-/** Files that are generated, written by others, or contain the terms themselves. */
+/** Files that are not checked, because they are generated, are written by others, or contain the terms themselves. */
 const skipped =
   /^(?:api\/|LICENSE|CHANGELOG\.md|CONTRIBUTING\.md|test\/clients\/generated\/|hack\/prose\/|test\/unit\/prose\.test\.ts)/;
 
@@ -17,7 +17,10 @@ const plugins = [
   { pluginId: 'hash-comments', plugin: hashCommentPlugin },
 ];
 
-/** Returns the problems of a document, or of the comments, messages and test titles of a source file, as `file:line:column: problem`. */
+/**
+ * Returns the problems of a document, or of the comments, messages and test titles of a source file, as
+ * `file:line:column: problem`.
+ */
 export async function proseProblems(file: string, text: string): Promise<string[]> {
   const options = { filePath: file, ext: extname(file) || basename(file), plugins, rules: [{ ruleId: 'style', rule }] };
   const { messages } = await new TextlintKernel().lintText(text, options);

@@ -17,7 +17,7 @@ interface Swagger {
   readonly definitions: Record<string, Schema>;
 }
 
-/** API groups of other projects that the chart may render. Kubernetes has no schemas for them. */
+/** API groups of other projects that the chart may render. Kubernetes has no schemas for these groups. */
 const foreign = ['cert-manager.io/', 'gateway.networking.k8s.io/', 'monitoring.coreos.com/'];
 
 /** Returns a function that returns the problems of an object, including fields that its kind does not have. */

@@ -33,7 +33,7 @@ export interface AccountParts {
   readonly linking: Linking;
 }
 
-/** Implementations of password checks; tests replace them. */
+/** Implementations of password checks, which tests replace. */
 export interface PasswordChecks {
   readonly hashFunctions?: HashFunctions;
   readonly providerTypes?: ProviderTypes;
@@ -113,7 +113,7 @@ function buildLogins(parts: LoginParts): Pick<AccountParts, 'limiter' | 'loginHi
       sharedFailures.start();
       loginHistories.start();
     },
-    // Stops all parts concurrently, because each may take seconds to write its pending changes.
+    // Stops all components concurrently, because each component may take seconds to write its pending changes.
     async stop() {
       await Promise.all([sharedFailures.stop(), loginHistories.stop(), lastLogins.stop()]);
     },

@@ -16,7 +16,7 @@ import type { ApiResource, ResourceDefinition } from '../cluster/catalogue/resou
 export interface ApiGroupVersion {
   readonly group: string;
   readonly version: string;
-  /** The resources; a new array whenever they change. */
+  /** Resources of the group version. A change of the resources replaces the array. */
   readonly resources: readonly ApiResource[];
 }
 

@@ -1,4 +1,7 @@
-/** Checks that /apis and /kapis make before a read: the caller's right to the underlying resource, and the version of the cache. */
+/**
+ * Checks that /apis and /kapis make before a read: the caller's right to the underlying resource, and the version of
+ * the cache.
+ */
 import { assertAllowed, type Authorizer } from '../auth/authorizers/authorizer.ts';
 import { timeout, unauthorized, type StatusError } from '../runtime/errors.ts';
 import type { RequestContext } from '../http/route.ts';

@@ -11,7 +11,7 @@ import type { ResourceDefinition } from '../cluster/catalogue/resource.ts';
 export interface ReadAccess {
   readonly authorizer: Authorizer;
   readonly granted: Pick<GrantedNamespaces, 'of' | 'hasSynced'>;
-  /** Finds further resources that a request reads. */
+  /** Finds the other resources that a request reads. */
   readonly catalogue: Pick<Catalogue, 'find' | 'acquire'>;
 }
 
@@ -25,8 +25,9 @@ const maxCandidates = 1_000;
 
 /**
  * Authorizes the request on the underlying resource and in its scope. Callers who are not allowed to list or watch in
- * all namespaces see the namespaces in which a RoleBinding gives them the right. In a list of Namespaces, they see
- * those that a RoleBinding allows them to get. Throws 403 with kube-apiserver's message if there are none.
+ * all namespaces see the namespaces in which a RoleBinding gives them the right. In a list of Namespaces, such callers
+ * see the namespaces that a RoleBinding allows them to get. Throws 403 with kube-apiserver's message if no namespace is
+ * visible.
  */
 export async function visibleNamespaces(
   { authorizer, granted }: Pick<ReadAccess, 'authorizer' | 'granted'>,
@@ -62,8 +63,8 @@ export async function visibleNamespaces(
 }
 
 /**
- * Returns the namespaces in which the caller is allowed to do what `attributes` describes. Reviews the access to each
- * namespace.
+ * Returns the namespaces in which the caller is allowed to make the request that `attributes` describes. Reviews the
+ * access to each namespace.
  */
 export async function allowedIn(
   authorizer: Authorizer,

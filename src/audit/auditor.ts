@@ -19,7 +19,8 @@ export interface Auditor {
 }
 
 /**
- * Creates the auditor. A record uses the policy in force when its request starts; an event goes to the sinks in force when it is written.
+ * Creates the auditor. A record uses the policy in force when its request starts; an event goes to the sinks in force
+ * when it is written.
  */
 export function createAuditor(policy: () => AuditSettings['policy'], sinks: () => readonly Sink[]): Auditor {
   const emit = (event: string): void => {

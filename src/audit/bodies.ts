@@ -28,7 +28,7 @@ export interface ShownBody {
 export class BodyBudget {
   #held = 0;
 
-  /** Returns false if there is not enough memory. */
+  /** Reserves memory. Returns false if there is not enough memory. */
   reserve(bytes: number): boolean {
     if (this.#held + bytes > maxTotal) return false;
     this.#held += bytes;
@@ -82,7 +82,7 @@ export class AuditBody {
     return true;
   }
 
-  /** Returns the decoded body. Throws if it cannot be decoded. */
+  /** Returns the decoded body. Throws if the body cannot be decoded. */
   bytes({ encoding }: BodyHeaders): Buffer {
     const bytes = this.#bytes.subarray(0, this.#length);
     return encoding === 'gzip' ? gunzipSync(bytes, { maxOutputLength: this.#maxSize }) : bytes;

@@ -48,7 +48,7 @@ export interface ResponseStatus {
 const microTime = (time: number): string =>
   `${rfc3339(time).slice(0, -1)}${String(Math.floor((time % 1) * 1_000)).padStart(3, '0')}Z`;
 
-/** Maximum length of User-Agent; the rest is cut, because callers choose it. */
+/** Maximum length of User-Agent. A longer value is truncated, because callers choose the value. */
 export const maxUserAgent = 1024;
 
 /** User of unauthenticated requests. */

@@ -24,7 +24,7 @@ export interface FileSinkOptions {
   readonly path: string;
   /** Maximum bytes of a file before it is rotated. */
   readonly maxSize: number;
-  /** Number of rotated files. `path.1` is the newest one. */
+  /** Number of rotated files. `path.1` is the newest rotated file. */
   readonly maxBackups: number;
   readonly log: Logger;
   /** Receives the number of dropped events. */

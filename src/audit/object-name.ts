@@ -25,7 +25,9 @@ function ofJSON(bytes: Buffer): string {
   return at === undefined ? '' : textOf(bytes, at, nameKey);
 }
 
-/** Reads the name in the block style of this server and of kube-apiserver, because parsing would block the event loop. */
+/**
+ * Reads the name in the block style of this server and of kube-apiserver, because parsing would block the event loop.
+ */
 function ofYAML(text: string): string {
   const holder = /^kind: Status$/m.test(text) ? 'details' : 'metadata';
   const [block = ''] = new RegExp(`^${holder}:\\n(?: .*\\n)*`, 'm').exec(text) ?? [];
@@ -44,6 +46,6 @@ function textOf(bytes: Buffer, at: number, key: Buffer): string {
 /** Reads metadata.name. In all kinds that can be created, metadata is field 1, and name is field 1 of metadata. */
 function ofProtobuf(bytes: Buffer): string {
   const { kind, raw } = unknownObject(bytes) ?? { kind: '', raw: Buffer.alloc(0) };
-  // A Status has the name in details (field 5), name (field 1).
+  // In a Status, details is field 5, and name is field 1 of details.
   return field(field(raw, kind === 'Status' ? 5 : 1), 1).toString('utf8');
 }

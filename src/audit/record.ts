@@ -56,7 +56,7 @@ export class AuditRecord {
         : undefined;
   }
 
-  /** Sets the collector of the request body, or discards it if the level does not show it. */
+  /** Sets the collector of the request body, or discards the body if the audit level excludes it. */
   showRequest(body: AuditBody): void {
     if (this.#level === 'Request' || this.#level === 'RequestResponse') this.#requestBody = body;
     else body.discard();

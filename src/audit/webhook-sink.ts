@@ -15,7 +15,7 @@ export interface WebhookSinkOptions {
   /** Returns the bearer token for each request; undefined for none. */
   readonly token: () => string | undefined;
   readonly batchMaxSize: number;
-  /** Milliseconds. */
+  /** Maximum milliseconds that an event waits for its batch. */
   readonly batchMaxWait: number;
   /** Maximum number of waiting events. */
   readonly bufferSize: number;
@@ -29,7 +29,7 @@ export interface WebhookSinkOptions {
 /** Maximum characters of all waiting events, regardless of their number. */
 const maxWaiting = 64 * 1024 * 1024;
 const maxAttempts = 5;
-/** Milliseconds. */
+/** Timeout of a request in milliseconds. */
 const requestTimeout = 10_000;
 /** Maximum bytes of a response. Only its status is used. */
 const maxResponse = 1024 * 1024;
@@ -58,7 +58,7 @@ export class WebhookSink implements Sink {
   }
 
   /**
-   * Tries once more to send the waiting events. Drops all that are left after the first failure, because a receiver
+   * Tries once more to send the waiting events. Drops all remaining events after the first failure, because a receiver
    * that does not respond must not delay the shutdown.
    */
   async close(): Promise<void> {
@@ -106,7 +106,7 @@ export class WebhookSink implements Sink {
     }
   }
 
-  /** Posts a batch. Returns undefined if the receiver accepted it. */
+  /** Posts a batch. Returns undefined if the receiver accepted the batch. */
   async #post(body: string): Promise<{ readonly message: string; readonly isRetryable: boolean } | undefined> {
     try {
       const status = await this.#request(body);

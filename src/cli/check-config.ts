@@ -4,7 +4,10 @@ import { parseArguments } from '../config/flags.ts';
 import { formatProblem } from '../config/parse.ts';
 import { parseWrapped } from './wrapped-configuration.ts';
 
-/** Prints all problems of a configuration. Returns the exit code: 0 valid, 1 invalid, 2 unreadable. Throws UsageError. */
+/**
+ * Prints all problems of a configuration. Returns the exit code: 0 if it is valid, 1 if it is invalid, 2 if it cannot
+ * be read. Throws UsageError.
+ */
 export async function checkConfig(
   argv: readonly string[],
   input: NodeJS.ReadableStream = process.stdin,

@@ -16,7 +16,7 @@ export async function promptSecretly(prompt: string, input: Input): Promise<stri
   const reader = createInterface({ input, terminal: true, historySize: 0 });
   // The prompt is written only after echo is off, because some users type immediately.
   process.stderr.write(prompt);
-  // Pasted lines arrive together. All of them are returned, so that the caller can reject the input instead of losing
+  // Pasted lines arrive together. All lines are returned, so that the caller can reject the input instead of losing
   // lines.
   reader.on('line', (line) => {
     lines.push(line);

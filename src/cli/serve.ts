@@ -4,7 +4,10 @@ import { parseFlags } from '../config/flags.ts';
 import { createLogger } from '../runtime/logger.ts';
 import { startServer, type RunningServer } from '../server.ts';
 
-/** Runs the server until `ended` is aborted. The abort reason is the signal. Returns the exit code. Throws UsageError. */
+/**
+ * Runs the server until `ended` is aborted with the name of a signal as the reason. Returns the exit code. Throws
+ * UsageError.
+ */
 export async function serve(argv: readonly string[], ended: AbortSignal): Promise<number> {
   const log = createLogger();
   const flags = parseFlags(argv, process.env);

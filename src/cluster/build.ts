@@ -1,6 +1,6 @@
 /**
- * Builds the components on which all other components depend: the Kubernetes client, the configuration, its Secrets and
- * the lease.
+ * Builds the components on which all other components depend: the Kubernetes client, the configuration with its
+ * Secrets, and the lease.
  */
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';

@@ -14,10 +14,10 @@ import { Reflector } from './cache/reflector.ts';
 import { Synced } from './cache/synced.ts';
 
 export interface DiscoveredResource {
-  /** '' is the core group. */
+  /** API group; '' is the core group. */
   readonly group: string;
   readonly version: string;
-  /** Plural. */
+  /** Plural name of the resource. */
   readonly resource: string;
   readonly singular: string;
   readonly shortNames: readonly string[];
@@ -165,7 +165,7 @@ export class Discovery {
     return this.#synced.done;
   }
 
-  /** Resolves when both roots have been read. Throws the reason of the signal if it is aborted first. */
+  /** Resolves when both roots have been read. Throws the signal's reason if the signal is aborted first. */
   waitForSync(signal: AbortSignal): Promise<void> {
     return this.#synced.wait(signal);
   }
@@ -189,7 +189,7 @@ export class Discovery {
     return explicit ?? this.#byPlural.get(name.slice(0, at))?.find((candidate) => candidate.group === group);
   }
 
-  /** Returns the current state of the resource, or undefined if it is no longer served. */
+  /** Returns the resource as it is served now, or undefined if it is no longer served. */
   find(resource: Pick<ServedResource, 'group' | 'version' | 'resource'>): DiscoveredResource | undefined {
     return this.#byKey.get(keyOf(resource));
   }
@@ -242,7 +242,7 @@ export class Discovery {
     this.#schedule(isRequested ? 0 : (refreshDelays[this.#step] ?? (this.#synced.done ? refreshInterval : 1_000)));
   }
 
-  /** Reads both roots. A root that cannot be read keeps its last state. */
+  /** Reads both roots. If a root cannot be read, its known resources are kept. */
   async #readRoots(): Promise<void> {
     for (const root of roots) {
       try {

@@ -10,7 +10,7 @@ export interface FieldSchema {
   readonly members: ReadonlyMap<string, FieldSchema>;
   /** Schema of all other members. */
   readonly additional: FieldSchema | undefined;
-  /** An element of an array. */
+  /** Schema of the elements of an array. */
   readonly element: FieldSchema | undefined;
   /** True if the schema does not limit the members. */
   readonly isOpen: boolean;

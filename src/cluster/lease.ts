@@ -109,7 +109,7 @@ export class Lease {
   }
 
   #claimed({ metadata, spec }: LeaseObject, identity: string): LeaseObject {
-    // metav1.MicroTime.
+    // The times in a Lease are in the format metav1.MicroTime.
     const now = rfc3339(this.#clock.now()).replace('Z', '000Z');
     const isSame = spec.holderIdentity === identity;
     return {

@@ -4,7 +4,8 @@ import { isKubeError } from './client/kube-error.ts';
 import { metadataHeaders, type KubeObject, type ObjectMeta } from './client/kube-object.ts';
 
 /**
- * Timeout of one request in milliseconds. It is short, so that a hanging write does not delay the next writes for long.
+ * Timeout of one request in milliseconds. The timeout is short, so that a hanging write does not delay the next writes
+ * for long.
  */
 const timeout = 3_000;
 
@@ -29,12 +30,12 @@ export class Objects<T extends KubeObject> {
     }
   }
 
-  /** Returns false if an object of this name exists. */
+  /** Creates an object. Returns false if an object with this name exists. */
   create(object: T): Promise<boolean> {
     return this.#write('', { method: 'POST', body: object });
   }
 
-  /** Returns false if the object was changed or deleted since it was read. */
+  /** Replaces an object. Returns false if the object was changed or deleted since it was read. */
   replace(object: T): Promise<boolean> {
     return this.#write(`/${object.metadata.name}`, { method: 'PUT', body: object });
   }
@@ -47,7 +48,7 @@ export class Objects<T extends KubeObject> {
     return this.#write(`/${path}`, { method: 'PATCH', contentType: mergePatch, body: patch });
   }
 
-  /** Returns false if the object was changed or deleted since it was read. */
+  /** Deletes an object. Returns false if the object was changed or deleted since it was read. */
   delete({ name, resourceVersion }: ObjectMeta): Promise<boolean> {
     const body = { preconditions: { resourceVersion } };
     return this.#write(`/${name}`, { method: 'DELETE', headers: {}, body });

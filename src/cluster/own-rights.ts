@@ -19,7 +19,7 @@ export class OwnRights {
     this.#clock = clock;
   }
 
-  /** Throws KubeError if the review fails. */
+  /** Returns whether this server is allowed to list and watch a resource. Throws KubeError if the review fails. */
   async mayListAndWatch({ group, resource }: { readonly group: string; readonly resource: string }): Promise<boolean> {
     const key = `${resource}.${group}`;
     const cached = this.#reviews.get(key);

@@ -72,12 +72,17 @@ export class SecretRefs {
     if (this.hasSynced()) this.changed.publish();
   }
 
-  /** Resolves when every watched Secret has been read once. Throws the reason of the signal if it is aborted first. */
+  /**
+   * Resolves when every watched Secret has been read once. Throws the signal's reason if the signal is aborted first.
+   */
   async settled(signal?: AbortSignal): Promise<void> {
     await Promise.all([...this.#informers.values()].map((informer) => informer.waitForSync(signal)));
   }
 
-  /** Returns true once every watched Secret has been read: from then on an undefined value means that it is missing. */
+  /**
+   * Returns true once every watched Secret has been read. From then on, `read` returns undefined only for a missing
+   * value.
+   */
   hasSynced(): boolean {
     return [...this.#informers.values()].every((informer) => informer.hasSynced());
   }
@@ -91,7 +96,7 @@ export class SecretRefs {
     return value === '' ? `key "${key}" of Secret "${name}" is empty` : undefined;
   }
 
-  /** Returns undefined if there is no value, or if the Secret has not been read yet. */
+  /** Returns the value; undefined if it is missing or its Secret has not been read yet. */
   read({ name, key }: SecretKeyRef): string | undefined {
     return secretValue(this.#informers.get(name)?.get(this.#namespace, name), key);
   }

@@ -1,5 +1,6 @@
 /**
- * Messages for invalid values, unless the schema has its own message. Messages never repeat a value, which might be a misplaced secret.
+ * Messages for invalid values whose schema does not define a message. Messages never repeat a value, which might be a
+ * misplaced secret.
  */
 import { distance } from 'fastest-levenshtein';
 import { z } from 'zod';
@@ -38,7 +39,9 @@ export function editsBetween(text: string, name: string): number {
   return given.length > 2 && wanted.startsWith(given) ? 1 : distance(given, wanted);
 }
 
-/** Maximum number of edits of a likely typo: two for words of five letters, because two exchanged letters are two edits. */
+/**
+ * Maximum number of edits of a likely typo: two for words of five letters, because two exchanged letters are two edits.
+ */
 export const maxEdits = (name: string): number => Math.min(2, name.length / 2.5);
 
 /** Returns the known word that is closest to the text, if a typo is likely. */

@@ -3,7 +3,7 @@ import { X509Certificate } from 'node:crypto';
 import { z } from 'zod';
 import { parseBytes, parseDuration } from '../runtime/duration.ts';
 
-/** Ten years. Dates computed with this duration stay valid. */
+/** Maximum duration: ten years. Dates that are computed with this duration stay valid. */
 const maxDuration = '87600h';
 
 /** A Go duration in the file, parsed to milliseconds. */

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { getSystemErrorMessage } from 'node:util';
 
-/** Reads a file that a flag or a command names. Throws fileError. */
+/** Reads a file that a flag or a command names. Throws the error that `fileError` returns. */
 export const readFlagFile = (flag: string, file: string): Promise<string> =>
   readFile(file, 'utf8').catch((error: unknown) => {
     throw fileError(flag, file, error);

@@ -5,7 +5,7 @@ import { isSubdomain } from './names.ts';
 
 /** Ports, files and names, which are not part of the configuration object. */
 export interface Flags {
-  /** Undefined: no plain HTTP. */
+  /** Port for plain HTTP; undefined if plain HTTP is disabled. */
   readonly httpPort: number | undefined;
   readonly httpsPort: number;
   readonly aggregatedPort: number;
@@ -20,10 +20,10 @@ export interface Flags {
   readonly config: string | undefined;
 }
 
-/** Invalid command line. The message is for the user. */
+/** Error for an invalid command line. The message is for the user. */
 export class UsageError extends Error {}
 
-/** `otherwise` describes the default of a flag without a default value. */
+/** `otherwise` describes what applies if a flag without a fixed default is not set. */
 const options = {
   'http-port': {
     type: 'string',
@@ -124,7 +124,7 @@ const doctorOptions = {
 
 interface FlagOption {
   readonly help: string;
-  /** Placeholder of the value. */
+  /** Placeholder for the value in the help. */
   readonly value?: string;
   readonly default?: string | boolean;
   readonly otherwise?: string;
@@ -180,7 +180,7 @@ export interface CredentialFlags {
   readonly logout: boolean;
 }
 
-/** Throws UsageError. */
+/** Parses the flags of the credential plugin. Throws UsageError. */
 export function parseCredentialFlags(argv: readonly string[]): CredentialFlags {
   const { values } = parseStrictly({
     args: [...argv],
@@ -207,7 +207,7 @@ export interface DoctorFlags {
   readonly bundle: string | undefined;
 }
 
-/** Throws UsageError. */
+/** Parses the flags of the doctor. Throws UsageError. */
 export function parseDoctorFlags(argv: readonly string[]): DoctorFlags {
   const { values } = parseStrictly({ args: [...argv], options: doctorOptions, strict: true, allowPositionals: false });
   const { kubeconfig, context, namespace, service, output, bundle } = values;

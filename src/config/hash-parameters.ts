@@ -11,7 +11,7 @@ const argon2id = new RegExp(
   `^\\$argon2id\\$v=19\\$m=(\\d{1,7}),t=(\\d{1,3}),p=(\\d{1,3})\\$(?=.{11,86}\\$)${base64}\\$(?=.{22,86}$)${base64}$`,
 );
 
-/** Returns undefined if the text is not a hash that this server can verify. */
+/** Returns the parameters of a hash; undefined if the text is not a hash that this server can verify. */
 export function parametersOf(hash: string): HashParameters | undefined {
   const blowfish = /^\$2[aby]\$(\d\d)\$[./A-Za-z0-9]{53}$/.exec(hash);
   if (blowfish !== null) {

@@ -1,4 +1,7 @@
-/** `authentication.identityProviders`: external identity providers and how their people become users (docs/guides/identity-providers.md). */
+/**
+ * `authentication.identityProviders`: external identity providers and how their people become users
+ * (docs/guides/identity-providers.md).
+ */
 import { z } from 'zod';
 import { anyList, anyObject, caCertificate, duration, secretKeyRef, unique } from './fields.ts';
 import { httpsURLExpected, isHTTPSURL } from './https-url.ts';

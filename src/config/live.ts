@@ -25,7 +25,7 @@ export class LiveConfiguration {
     return this.#value !== undefined;
   }
 
-  /** Problems of the newest configuration. Empty if that configuration is in use. */
+  /** Problems of the newest configuration; empty if that configuration is in use. */
   get problems(): readonly Problem[] {
     return this.#problems;
   }
@@ -53,7 +53,7 @@ export class LiveConfiguration {
     return [...this.#warnings.values()].flat();
   }
 
-  /** Replaces the warnings of a subject. The next accepted configuration clears them. */
+  /** Replaces the warnings of a subject. The next accepted configuration clears the warnings. */
   warn(subject: string, warnings: readonly Problem[]): void {
     this.#warnings.set(subject, warnings);
     const all = this.warnings;

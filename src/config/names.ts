@@ -9,7 +9,7 @@ export const objectNames = {
   caConfigMap: 'platform-apiserver-ca',
 } as const;
 
-/** Keys in these objects. */
+/** Keys in the objects that `objectNames` lists. */
 export const objectKeys = {
   config: 'platform.yaml',
   passwordHash: 'passwordHash',

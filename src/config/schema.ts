@@ -81,7 +81,7 @@ interface GrantRules {
   /** True if the grant is allowed for public clients, which cannot authenticate. A user approves each login. */
   readonly isPublic?: true;
   readonly needsRedirectURI?: true;
-  /** Subject of the sessions that the grant creates. Undefined for users. */
+  /** Kind of subject of the sessions that the grant creates; undefined for users. */
   readonly subjectKind?: 'Client' | 'ServiceAccount';
 }
 
@@ -114,7 +114,7 @@ export const signingAlgorithms = ['RS256', 'ES256'] as const;
 /** Supported scopes. */
 export const clientScopes = ['openid', 'profile', 'email', 'groups', 'offline_access'] as const;
 
-/** The default client. Its secret is public unless another secret is configured. */
+/** The default client. The secret of this client is public unless another secret is configured. */
 export const wellKnownClient = 'platform';
 export const wellKnownSecret = 'platform';
 

@@ -59,14 +59,14 @@ export function* tokensOf(text: string): Generator<YAMLToken> {
   for (const source of new Lexer().lex(text)) {
     const type = isScalar ? 'scalar' : CST.tokenType(source);
     isScalar = source === CST.SCALAR;
-    // The library adds these tokens, which do not occur in the text.
+    // Skips the marker tokens that the library adds, because they do not occur in the text.
     if (isScalar || source === CST.DOCUMENT || source === CST.FLOW_END) continue;
     yield { type, source, offset };
     offset += source.length;
   }
 }
 
-/** Reports all problems at once, and never throws. */
+/** Parses YAML. Reports all problems at once, and never throws. */
 export function readYAML(text: string): YAML {
   const lines = new LineCounter();
   const positionOf = (offset: number): string => {

@@ -41,7 +41,10 @@ const maxConcurrent = 8;
 const readTimeout = 5_000;
 /** Milliseconds before a failed read is retried. */
 const retryInterval = 1_000;
-/** Maximum bytes of a document. Definitions beyond this limit are omitted, and the document states how many. */
+/**
+ * Maximum bytes of a document. Definitions beyond this limit are omitted, and the document states the number of omitted
+ * definitions.
+ */
 const maxBytes = 64 * 1024 * 1024;
 
 /** Builds the documents of the current definitions. */
@@ -100,13 +103,13 @@ class CustomResourceDocuments {
     const document = (form: DocumentForm): PreparedDocument =>
       new PreparedDocument(documentOf(form, described, { version, issuer: issuer(), maxBytes }));
     this.#built = {
-      // No key equals '', so a failed read is retried.
+      // The key '' matches no revisions, so a failed read is retried.
       key: problem === undefined ? this.#keyOf(revisions) : '',
       documents: { v2: document('v2'), v3: document('v3') },
     };
   }
 
-  /** Returns an error if a definition could not be read. */
+  /** Reads the changed definitions. Returns an error if one of them could not be read. */
   async #readChanged(revisions: ReadonlyMap<string, string>): Promise<unknown> {
     const changed = [...revisions].filter(([name, revision]) => this.#cached.get(name)?.revision !== revision);
     const slice = new Slice();

@@ -1,8 +1,11 @@
-/** Headers that the gateway forwards in each direction. Lists alternate names and values, as in `rawHeaders`. */
+/**
+ * Headers that the gateway forwards in each direction. Header lists contain alternating names and values, as in
+ * `rawHeaders`.
+ */
 
 /**
- * Hop-by-hop headers of RFC 9110 section 7.6.1 and their older forms. They apply to one connection and are never
- * forwarded.
+ * Hop-by-hop headers of RFC 9110 section 7.6.1 and their older forms. These headers apply to one connection and are
+ * never forwarded.
  */
 const hopByHop = [
   'connection',

@@ -102,7 +102,10 @@ const kubeconfigRoute = ({ externalURL, authority }: KubeconfigParts): Route =>
     },
   });
 
-/** Returns the token that authenticated the request (RFC 6750 section 2.1). Throws 400 if the caller used other credentials. */
+/**
+ * Returns the token that authenticated the request (RFC 6750 section 2.1). Throws 400 if the caller used other
+ * credentials.
+ */
 function bearerOf({ headers }: Request): string {
   const token = bearerCredentials(headers.authorization);
   if (token === undefined) throw badRequest('token=embed requires a request with a bearer token');

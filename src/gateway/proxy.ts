@@ -20,7 +20,7 @@ import { startTimer, type StopTimer } from './response-timer.ts';
 import { upstreamIdentityOf, type UserInfo } from '../auth/user.ts';
 import type { UpstreamIdentity } from '../cluster/client/impersonation.ts';
 
-/** Identities with which requests are forwarded. */
+/** Identities with which requests are forwarded, by user. */
 const known = new WeakMap<UserInfo, UpstreamIdentity>();
 
 /** Returns the identity of the caller, or of the user whom the caller impersonates. */
@@ -259,7 +259,7 @@ const single = new Set([
   'retry-after',
   'tk',
   'x-content-type-options',
-  // These are request headers.
+  // Node also limits these request headers to one value.
   'authorization',
   'from',
   'host',
@@ -293,8 +293,8 @@ function pairsOf(headers: readonly string[]): [string, string[]][] {
 const phrase = /^[\t\x20-\x7e\x80-\xff]*$/;
 
 /**
- * Writes the response head of kube-apiserver instead of the prepared head. Throws StatusError 502 if Node cannot write
- * it.
+ * Removes the default headers of this server from the response, and writes the status and headers that kube-apiserver
+ * returned. Throws StatusError 502 if Node cannot write them.
  */
 export function writeHead(res: Response, status: number, message: string | undefined, headers: string[]): void {
   for (const name of ['Cache-Control', 'X-Content-Type-Options']) res.removeHeader(name);

@@ -1,7 +1,7 @@
 import type { RequestContext } from '../http/route.ts';
 import { upstreamDurations } from '../runtime/metrics/definitions.ts';
 
-/** Observes the time to the response of kube-apiserver. Only the first call counts. */
+/** Records the time until kube-apiserver responded. Only the first call counts. */
 export type StopTimer = (result: 'ok' | 'error' | 'aborted') => void;
 
 /** Starts to measure the response time of a forwarded request. */

@@ -41,8 +41,8 @@ export const isTokenReview = ({ verb, group, version, resource, subresource, nam
   [subresource, namespace, name].every((part) => part === '');
 
 /**
- * Responds to a TokenReview, or calls `forward` with the body if it was read. A caller without the right to create TokenReviews gets
- * kube-apiserver's 403, and the body is not read.
+ * Responds to a TokenReview, or calls `forward`. If the body was already read, `forward` gets the body. A caller
+ * without the right to create TokenReviews gets kube-apiserver's 403, and the body is not read.
  */
 export async function handleTokenReview(
   parts: TokenReviewParts,
@@ -73,7 +73,9 @@ async function shouldRead(
   return (await authorizer.authorize(impersonated, { verb, group, resource })).allowed;
 }
 
-/** Returns the spec of a TokenReview in JSON or protobuf; undefined for anything else, which kube-apiserver validates. */
+/**
+ * Returns the spec of a TokenReview in JSON or protobuf; undefined for anything else, which kube-apiserver validates.
+ */
 function specOf(contentType = 'application/json', body: Buffer): Spec | undefined {
   try {
     if (/^application\/json\s*(;|$)/i.test(contentType)) return ofJSON(parseJSON(body));
@@ -93,7 +95,10 @@ function ofJSON(value: unknown): Spec | undefined {
   return isReview && typeof token === 'string' && areTexts ? { token, audiences } : undefined;
 }
 
-/** Reads the fields of k8s.io/api authentication/v1 generated.proto: TokenReview.spec (2), TokenReviewSpec.token (1) and audiences (2). */
+/**
+ * Reads the fields of k8s.io/api authentication/v1 generated.proto: TokenReview.spec (2), TokenReviewSpec.token (1) and
+ * audiences (2).
+ */
 function ofProtobuf(body: Buffer): Spec | undefined {
   const object = unknownObject(body);
   if (object?.apiVersion !== apiVersion || object.kind !== kind) return undefined;

@@ -14,7 +14,7 @@ import { callerOf, ownRefusal, requestAborted, writeHead } from './proxy.ts';
 import { headersDown, headersUp } from './headers.ts';
 import { startTimer } from './response-timer.ts';
 
-/** Milliseconds for the client to read remaining data after kube-apiserver has closed its side. */
+/** Milliseconds for the client to read remaining data after kube-apiserver has ended its stream. */
 const linger = 2_000;
 
 export async function upgrade(upstream: Upstream, req: Request, res: Response, context: RequestContext): Promise<void> {
@@ -64,7 +64,10 @@ function endOf(req: Request, context: RequestContext): AbortSignal {
   return over.signal;
 }
 
-/** Closes the connection if the client ends its side before the response: such a client could send nothing over the upgraded connection. */
+/**
+ * Closes the connection if the client ends its stream before the response, because that client could send nothing over
+ * the upgraded connection.
+ */
 async function whileOpen<T>(client: Socket, response: Promise<T>): Promise<T> {
   const leave = (): void => void client.destroy();
   client.once('end', leave);
@@ -109,7 +112,7 @@ async function* chunksOf(response: IncomingMessage, mayEnd: () => boolean): Asyn
 }
 
 /**
- * Forwards data and the end of each side to the other side, and closes both connections together. Resolves when
+ * Forwards data, and the end of the data, in both directions. Closes both connections together. Resolves when
  * kube-apiserver's connection is closed.
  */
 async function join(res: Response, { connection, first }: UpgradedConnection, over: AbortSignal): Promise<void> {

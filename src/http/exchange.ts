@@ -54,9 +54,9 @@ export class Exchange implements RequestContext {
   audit: AuditRecord | undefined;
   #annotations: Map<string, string> | undefined;
   arrival: Arrival | undefined;
-  /** Collects the request body for the audit event; undefined if the audit policy records no request bodies. */
+  /** Collector of the request body for the audit event; undefined if the audit policy records no request bodies. */
   requestBody: AuditBody | undefined;
-  /** Undefined while tracing is off. */
+  /** Span of the request; undefined while tracing is off. */
   span: ServerSpan | undefined;
   /** The error with which the request ended. */
   failure: Failure | undefined;

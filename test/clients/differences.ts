@@ -1,10 +1,11 @@
 /**
- * Differences between the aggregated nodes and the core nodes as the programs of this folder report them, each with its reason. The list
- * is complete: test/integration/clients.test.ts verifies that. The name of the API group and resource versions do not count.
+ * Differences between the aggregated nodes and the core nodes that the programs of this folder report, with reasons.
+ * test/integration/clients.test.ts verifies that the list is complete. Differences in the name of the API group and in
+ * resource versions do not count.
  */
 export interface Difference {
   readonly case: string;
-  /** Way by which the server is reached, if the difference is visible only there. Default: both. */
+  /** The only way to reach the server on which the difference is visible. Default: both ways. */
   readonly via?: 'aggregated' | 'direct';
   /** Path within the case's result; '' for the whole. */
   readonly at: string;

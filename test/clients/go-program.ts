@@ -15,7 +15,7 @@ export async function buildGoProgram(name: string): Promise<Built> {
   const read = (file: string): Promise<string> => readFile(join(module, file), 'utf8');
   const [mod, sum] = await Promise.all(['go.mod', 'go.sum'].map(read));
   const program = /^tool (\S+)$/m.exec(mod ?? '')?.[1] ?? '';
-  // The module's path is a prefix of the program's.
+  // The module's path is a prefix of the program's path.
   const version = [...(mod ?? '').matchAll(/^(?:require )?\s*(\S+) (v\S+)/gm)].find(([, path = '']) =>
     `${program}/`.startsWith(`${path}/`),
   )?.[2];

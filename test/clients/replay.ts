@@ -30,7 +30,7 @@ interface Replayed {
   /** Message of the tool, if the login failed. */
   readonly error?: string;
   readonly token: string;
-  /** The same token after a refresh; empty without a refresh token. */
+  /** The token that the tool forwards after a refresh; empty without a refresh token. */
   readonly refreshed: string;
   readonly attributes?: Readonly<Record<string, string>>;
 }

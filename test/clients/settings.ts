@@ -1,4 +1,4 @@
-/** Settings of docs/guides/clients.md, with the addresses of the site instead of those on the page. */
+/** Settings of docs/guides/clients.md, with addresses of the lab instead of the documented addresses. */
 import { randomBytes } from 'node:crypto';
 import { parse } from 'yaml';
 import { blocksUnder } from '../labs/integration/documents.ts';
@@ -8,7 +8,7 @@ import { remember } from '../labs/integration/secrets.ts';
 
 const page = 'guides/clients.md';
 
-/** Replaces the addresses of the platform, and of tools at `port`; without a port, any matches (RFC 8252 section 7.3). */
+/** Replaces the addresses of the platform and of tools. Without `port`, any port matches (RFC 8252 section 7.3). */
 const here = (text: string, port?: number): string =>
   text
     .replaceAll('https://platform.example.com', secureGateway())
@@ -32,7 +32,7 @@ export function secretOf(client: string): string {
   return secret;
 }
 
-/** Registers the clients of the page, with secrets in the configuration, and an issuer that they can resolve without cluster DNS. */
+/** Registers the documented clients, and sets an issuer that the clients can resolve without cluster DNS. */
 export function registerClients(configuration: Configuration): void {
   const { authentication, gateway } = parse(settingsOf('Register the clients').join('')) as Registered;
   configuration.authentication['issuer'] = secureGateway();

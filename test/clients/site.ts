@@ -1,4 +1,4 @@
-/** The server with a real kube-apiserver, the OAuth clients of docs/guides/clients.md, and what the flows of all clients need. */
+/** The server with a real kube-apiserver, the OAuth clients of docs/guides/clients.md, and objects for the flows. */
 import { mkdtempSync } from 'node:fs';
 import { join } from 'node:path';
 import { kubeconfigOf } from '../labs/integration/cases.ts';
@@ -12,7 +12,7 @@ import setup, { endLab } from '../labs/integration/setup.ts';
 import { registerClients } from './settings.ts';
 
 export interface Site {
-  /** Kubeconfig of the local cluster's administrator, as make run writes it. */
+  /** Kubeconfig of the local cluster's administrator, as written by `make run`. */
   readonly kubeconfig: string;
   /** Kubeconfig to the gateway with a token of the user admin. */
   readonly gateway: string;
@@ -48,7 +48,7 @@ export async function startSite(): Promise<Site> {
       spec: { nodeName: node.name, containers: [{ name: 'web', image: 'none' }] },
     });
     await runningPods(namespace, 1);
-    // stern ignores containers without an ID, and simulated ones have none.
+    // stern ignores containers without an ID, and simulated containers have no ID.
     const pod = `/api/v1/namespaces/${namespace}/pods/web`;
     const { status } = await get<{ status: { containerStatuses: readonly object[] } }>(pod);
     const containerStatuses = status.containerStatuses.map((one) => ({ ...one, containerID: 'containerd://web' }));

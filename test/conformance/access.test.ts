@@ -109,17 +109,17 @@ async function statusOf(
 }
 
 /**
- * Media type of the request body. OAuth endpoints check it before the client; forms of pages need a browser's cookie
- * instead.
+ * Returns the media type of the request body. Only requests with client authentication have a body, because OAuth
+ * endpoints check the media type before they authenticate the client.
  */
 const bodyTypeOf = ({ access, body }: Route): string | undefined =>
   access.kind === 'client' ? Object.keys(body?.content ?? {})[0] : undefined;
 
 interface Request {
   readonly path: string;
-  /** The request has the parameter for which the route requires authentication. */
+  /** Whether the request has the parameter for which the route requires authentication. */
   readonly isVerbose?: boolean;
-  /** The request names another user. */
+  /** Whether the path names another user than the caller. */
   readonly isOther?: boolean;
 }
 
@@ -141,7 +141,7 @@ function requestsOf({ access, path }: Route): readonly Request[] {
 
 const refused: readonly number[] = [400, 401, 403];
 
-/** Reports whether the caller is allowed to get this status, whatever the handler does. */
+/** Reports whether the access level of the route permits this status for the caller, whatever the handler does. */
 function isExpected(status: number, access: Access, caller: Caller, { isVerbose, isOther }: Request): boolean {
   const isServed = status !== 401 && status !== 403;
   const isUser = caller === 'a password-change token' || caller === 'no rights';
@@ -190,21 +190,24 @@ describe.each(listeners)('at the %s listener', (listener) => {
     ['Accept header', { accept: 'image/png' }],
     ['Content-Type header', { type: 'text/xml', body: '{bad' }],
     ['body', { type: 'application/json', body: '{bad' }],
-  ])('a caller without rights is rejected before an invalid %s is reported', async (_, { type, ...sent }) => {
-    const unexpected: string[] = [];
-    for (const { method, path, access } of routesOf(listener)) {
-      if (!needsIdentity(access)) continue;
-      const isReviewed = !('rights' in access) || !['none', 'handler'].includes(access.rights);
-      for (const [caller, expected] of [
-        ['no token', 401] as const,
-        ...(isReviewed ? [['no rights', 403] as const] : []),
-      ]) {
-        const status = await statusOf(listener, [method, filled(path), type], caller, sent);
-        if (status !== expected) unexpected.push(`${method} ${path} with ${caller}: ${status}`);
+  ])(
+    'a request with an invalid %s gets 401 without a token, and 403 without the required rights',
+    async (_, { type, ...sent }) => {
+      const unexpected: string[] = [];
+      for (const { method, path, access } of routesOf(listener)) {
+        if (!needsIdentity(access)) continue;
+        const isReviewed = !('rights' in access) || !['none', 'handler'].includes(access.rights);
+        for (const [caller, expected] of [
+          ['no token', 401] as const,
+          ...(isReviewed ? [['no rights', 403] as const] : []),
+        ]) {
+          const status = await statusOf(listener, [method, filled(path), type], caller, sent);
+          if (status !== expected) unexpected.push(`${method} ${path} with ${caller}: ${status}`);
+        }
       }
-    }
-    expect(unexpected).toEqual([]);
-  });
+      expect(unexpected).toEqual([]);
+    },
+  );
 
   test('an invalid timeout is ignored by routes that declare no timeout parameter', async () => {
     expect(await statusOf(listener, ['get', '/healthz'], 'no token', { query: '?timeout=bad' })).toBe(200);

@@ -72,7 +72,7 @@ test('the OpenAPI descriptions list exactly the routes of the server', () => {
   expect(served.length).toBeGreaterThan(50);
   expect(linesOf(v3)).toEqual(served);
   expect(linesOf(v2)).toEqual(served);
-  // kube-apiserver describes the requests that are forwarded to it. These are the prefixes of all their paths.
+  // Paths with these prefixes are forwarded to kube-apiserver, which describes them itself.
   expect([...(gateway?.prefixes ?? [])].toSorted()).toEqual(['api', 'apis', 'openapi', 'version']);
   expect(served.filter((line) => /^\w+ \/(api|apis|openapi|version)(\/|$)/.test(line))).toEqual([]);
 });
@@ -170,7 +170,7 @@ test('passing the default value of a parameter has the same effect as omitting t
   expect(checked).toBeGreaterThan(10);
 });
 
-/** Returns the names among these that the server knows as parameters; undefined if it ignores unknown parameters. */
+/** Returns the names that the operation knows as parameters; undefined if it ignores unknown parameters. */
 async function knownAmong(
   parameters: readonly string[],
   [method, path, { requestBody }]: readonly [string, string, Operation],
@@ -195,7 +195,7 @@ async function knownAmong(
   return parameters.filter((name) => !isUnknown(name));
 }
 
-/** Returns the parameters that the server knows, among all that occur anywhere in the document. */
+/** Returns the parameters that the operation knows, among all parameters of the document. */
 async function knownParameters(
   operation: readonly [string, string, Operation],
   query: string,
@@ -213,7 +213,7 @@ async function knownParameters(
     const some = described.slice(at, at + 8);
     const known = await knownAmong(some, operation, query);
     if (known !== undefined) found.push(...known);
-    // A parameter such as serviceName is known if it causes another error, which is sent first.
+    // A known parameter such as serviceName can cause another error, which hides unknown parameters. Tries each alone.
     else for (const name of some) found.push(...((await knownAmong([name], operation, query)) ?? [name]));
   }
   return found;

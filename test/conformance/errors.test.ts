@@ -1,4 +1,4 @@
-/** Errors name the problem, where it is, and what is accepted instead. */
+/** Errors name the problem, its location, and the accepted input. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { connect as connectTCP } from 'node:net';
 import { parse } from 'yaml';
@@ -286,7 +286,7 @@ describe('a 400 error below /kapis/resources', () => {
     });
   });
 
-  test('the 400 error below /kapis/resources names at most six known parameters if none is close', async () => {
+  test('the 400 error below /kapis/resources names six known parameters if none is similar to the unknown one', async () => {
     expect(await causesOf('colour=red')).toEqual({
       colour: 'unknown parameter; known parameters include page, limit, sortBy, ascending, name, names',
     });

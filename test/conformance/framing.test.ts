@@ -25,8 +25,8 @@ const { countIn, framingLab, one, prepare, protocols } = await import('../labs/c
 
 const sizes = (process.env['FRAMING_SIZES'] ?? '0,1,255,256,257,1000').split(',').map(Number);
 /**
- * Sizes tested with all combinations of the parameters that change the shape of a body. Over the first protocol, each
- * other parameter is tested, too.
+ * Sizes tested with all combinations of the parameters that change the shape of a body. Other parameters are tested one
+ * at a time, and only over the first protocol.
  */
 const fullSizes = [0, 1, 257];
 // Secrets are not cached but read from kube-apiserver.
@@ -36,13 +36,13 @@ const names: NamesOf = (path, parameter) => {
 };
 /** Paths whose content differs from one request to the next. */
 const changing = /^\/(metrics|oauth|livez|readyz|healthz)|\/whoami|[?&]watch=/;
-/** Resource version of an uncached list, which is the cluster's. */
+/** Matches the resourceVersion of an uncached list, which changes with every write to the cluster. */
 const ownVersion = /"?resourceVersion"?: ?"\d+"/;
-/** Connections used in parallel, so that a consistent read that waits for the cache does not delay the others. */
+/** Connections used in parallel, so that a consistent read that waits for the cache does not delay other requests. */
 const lanes = 8;
 /**
- * Maximum objects for which lanes run in parallel. Longer lists take seconds each, and in this process, which is server
- * and client, several at once would exceed the server's deadline.
+ * Maximum objects in a list for which connections are used in parallel. A longer list takes seconds. Server and client
+ * share this process, so several such lists at once would exceed the server's deadline.
  */
 const maxObjectsOfLanes = 1_000;
 /** Maximum objects that all parallel watches hold in memory. */
@@ -51,7 +51,7 @@ const maxWatched = 200_000;
 const maxWatchSeconds = 60;
 /** Minimum rate at which one of several parallel watches sends objects. */
 const objectsWatchedPerSecond = 10_000;
-/** Chunks that the slow reader reads before it yields. Long lists need more to meet their deadline. */
+/** Chunks that the slow reader reads before it yields. Long lists need more chunks per turn to meet their deadline. */
 const chunksAtOnce = Math.max(...sizes) > maxObjectsOfLanes ? 20 : 1;
 /** Maximum login records of a user. */
 const maxRecords = 100;
@@ -141,7 +141,7 @@ describe.each(sizes)('with %d objects in each list', (size) => {
     });
   });
 
-  test('each watch returns all objects and completes', async () => {
+  test('each watch sends all objects and completes', async () => {
     // Watches of many objects take seconds each.
     const protocolsOfWatches = size > maxObjectsOfLanes ? protocols.slice(-1) : protocols.slice(1);
     const watches = [lab.gateway, lab.aggregated].flatMap((face) =>
@@ -216,7 +216,7 @@ async function outcomeOfWatch(
   }
 }
 
-/** Returns a watch with enough time to send all objects: on a busy machine, one of a second may end too early. */
+/** Repeats a watch with a longer timeout until it has sent all objects, which takes longer on a busy machine. */
 async function wholeWatch(watchFor: (seconds: number) => ReturnType<Open>, minSeconds: number): Promise<Whole> {
   for (let seconds = Math.max(1, minSeconds); ; seconds *= 2) {
     const watch = await whole(await watchFor(seconds));
@@ -225,7 +225,7 @@ async function wholeWatch(watchFor: (seconds: number) => ReturnType<Open>, minSe
   }
 }
 
-/** Returns the number of items of a list. In YAML, only they have a dash after two spaces. */
+/** Returns the number of items of a list. In YAML, only lines that start an item begin with two spaces and a dash. */
 function countOf({ headers, content }: Whole): number | undefined {
   const text = content.toString();
   if (headers['content-type'] === 'application/yaml') return text.match(/^ {2}- /gm)?.length ?? 0;

@@ -30,7 +30,7 @@ beforeAll(async () => {
 });
 afterAll(() => lab.stop());
 
-/** Updates the ConfigMap and returns once it is in effect. */
+/** Updates the ConfigMap, and returns once the change is in effect. */
 async function trust(authorities: readonly string[], allowedNames = ['front-proxy-client']): Promise<void> {
   const { data } = lab.cluster.get(configMaps, name) as unknown as { data: Record<string, string> };
   lab.cluster.put(configMaps, {

@@ -1,5 +1,6 @@
 /**
- * Upgraded connections through the gateway to kube-apiserver, such as exec, over WebSockets and SPDY (docs/reference/gateway.md).
+ * Upgraded connections through the gateway to kube-apiserver, such as exec, over WebSockets and SPDY
+ * (docs/reference/gateway.md).
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import net, { type Socket } from 'node:net';
@@ -112,7 +113,7 @@ test('a large response that kube-apiserver sends instead of an upgrade arrives c
   await untilDisconnected();
 });
 
-test('the reason phrase of an upgrade response is replaced by the standard one if it is malformed', async () => {
+test('a malformed reason phrase of an upgrade response is replaced with the standard reason phrase', async () => {
   kube.grant = (_, socket) => {
     socket.resume().once('end', () => socket.end());
     socket.write('HTTP/1.1 101 Switch\x01ing\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\nhello', 'latin1');
@@ -133,7 +134,7 @@ describe('an upgrade that kube-apiserver refuses', () => {
     [400, ''],
     [302, ''],
   ])(
-    'an upgrade that kube-apiserver refuses with %d closes both connections after the response (CVE-2018-1002105)',
+    'if kube-apiserver refuses an upgrade with %d, both connections are closed after the response (CVE-2018-1002105)',
     async (status, body) => {
       kube.grant = (_, socket) => {
         socket.resume().once('end', () => socket.end());
@@ -153,7 +154,7 @@ describe('an upgrade that kube-apiserver refuses', () => {
     },
   );
 
-  test('an upgrade that kube-apiserver refuses with a malformed reason phrase leaves no connection open', async () => {
+  test('if kube-apiserver refuses an upgrade with a malformed reason phrase, no connection stays open', async () => {
     kube.grant = (_, socket) => {
       socket.resume().once('end', () => socket.end());
       socket.write('HTTP/1.1 403 N\x01o\r\nContent-Length: 0\r\n\r\n', 'latin1');
@@ -164,7 +165,7 @@ describe('an upgrade that kube-apiserver refuses', () => {
     await untilDisconnected();
   });
 
-  test("an upgrade that kube-apiserver refuses because of the server's own credential gets 503", async () => {
+  test("an upgrade request gets 503 if kube-apiserver rejects the server's own credential", async () => {
     kube.grant = (_, socket) => {
       socket.resume().end('HTTP/1.1 401 No\r\nContent-Length: 0\r\n\r\n');
     };
@@ -197,7 +198,7 @@ describe('an upgrade request', () => {
     ['with a token in the query', 400, () => spdy().replace('?', '?access_token=x&')],
     ['with impersonation that is not allowed', 403, () => spdy('Impersonate-User: nobody-may\r\n')],
     ['with an ambiguous path', 400, () => spdy().replace('/p/exec', '/p/../q/exec')],
-    ['for paths of this server', 400, () => spdy().replace(exec, '/kapis/resources.platform.io/v1alpha3/nodes')],
+    ['for a path of this server', 400, () => spdy().replace(exec, '/kapis/resources.platform.io/v1alpha3/nodes')],
   ])('an upgrade request %s is rejected with %d', async (_, status, handshake) => {
     lab.cluster.respond('/apis/authorization.k8s.io/v1/subjectaccessreviews', ({ spec }) => ({
       status: {
@@ -229,7 +230,7 @@ describe('an upgraded connection', () => {
     await closed;
   });
 
-  test('an upgraded connection delivers all data when kube-apiserver closes it', async () => {
+  test('an upgraded connection delivers all data before it ends when kube-apiserver closes the connection', async () => {
     const last = 'y'.repeat(1_000_000);
     kube.grant = (_, socket) =>
       void socket.end(`HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n${last}`);
@@ -247,7 +248,7 @@ describe('an upgraded connection', () => {
 
   test.each([
     exec,
-    // An aggregated API: its subresources for long-running requests are unknown.
+    // The gateway does not know which subresources of an aggregated API are long-running.
     '/apis/subresources.example.com/v1/namespaces/default/machines/m/console',
   ])('an upgraded connection ends when the session of its token is revoked: %s', async (path) => {
     const { expectUntil, closed } = talk(spdy().replace(exec, path));

@@ -470,7 +470,7 @@ describe('a response of kube-apiserver', () => {
     },
   );
 
-  test('a response of kube-apiserver with a status that HTTP/2 does not support becomes 502', async () => {
+  test('a response of kube-apiserver with a status that HTTP/2 does not support is replaced with a 502 response', async () => {
     kube.serve = (_, res) => void res.writeHead(999, { location: '/a', 'audit-id': 'its own' }).end();
     const [headers, body] = await overHTTP2(pods);
     expect([headers[':status'], headers.location, headers['audit-id']]).toEqual([502, undefined, 'its own']);
@@ -483,21 +483,21 @@ describe('a response of kube-apiserver', () => {
     expect(kube.taken()).toHaveLength(1);
   });
 
-  test('a response of kube-apiserver with 401 becomes 503, except from a server behind a proxy subresource', async () => {
+  test('a 401 response of kube-apiserver is replaced with a 503 response, except from a server behind a proxy subresource', async () => {
     kube.serve = (_, res) => void res.writeHead(401, { 'www-authenticate': 'Basic' }).end('{}');
     expect((await send(pods)).json()).toMatchObject({ code: 503, reason: 'ServiceUnavailable' });
     const behind = await send('/api/v1/namespaces/d/services/s/proxy/');
     expect([behind.status, behind.headers['www-authenticate']]).toEqual([401, 'Basic']);
   });
 
-  test('a read gets 503 if kube-apiserver does not respond', async () => {
+  test('a read gets 503 if kube-apiserver closes the connection without a response', async () => {
     kube.serve = (req) => void req.socket.destroy();
     const response = await send(pods);
     expect(response.json()).toMatchObject({ kind: 'Status', code: 503, reason: 'ServiceUnavailable' });
     expect(response.headers['retry-after']).toBe('1');
   });
 
-  test('a write gets 502 without Retry-After if kube-apiserver does not respond', async () => {
+  test('a write gets 502 without Retry-After if kube-apiserver closes the connection without a response', async () => {
     kube.serve = (req) => void req.socket.destroy();
     for (const method of ['POST', 'PUT', 'PATCH', 'DELETE']) {
       const response = await send(pods, { method });
@@ -508,7 +508,7 @@ describe('a response of kube-apiserver', () => {
   });
 
   test.each(['HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nabcdef', 'nonsense\r\n\r\n'])(
-    'a response of kube-apiserver that is not valid HTTP becomes 503: %j',
+    'a response of kube-apiserver that is not valid HTTP is replaced with a 503 response: %j',
     async (bytes) => {
       kube.serve = (req) => void req.socket.end(bytes);
       expect((await send(pods)).status).toBe(503);
@@ -530,7 +530,7 @@ describe('a connection to kube-apiserver', () => {
   // The responses of these tests leave connections in an unusable state.
   afterEach(() => kube.cut());
 
-  test('a connection to kube-apiserver that was closed while idle is replaced, and the read on it is sent again', async () => {
+  test('a connection to kube-apiserver that was closed while idle is replaced, and a read on this connection is sent again', async () => {
     onceEach();
     for (const method of ['GET', 'GET', 'HEAD', 'OPTIONS']) expect((await send(pods, { method })).status).toBe(200);
     expect(kube.taken().map(({ method }) => method)).toEqual([
@@ -545,7 +545,7 @@ describe('a connection to kube-apiserver', () => {
   });
 
   test.each(['POST', 'PUT', 'PATCH', 'DELETE'])(
-    'a %s request on a connection to kube-apiserver that was closed while idle gets 502, since it may have been executed',
+    'a %s request on a connection to kube-apiserver that was closed while idle gets 502, since kube-apiserver may have executed the request',
     async (method) => {
       onceEach();
       await send(pods);
@@ -600,7 +600,7 @@ describe('a connection to kube-apiserver', () => {
   });
 });
 
-/** A response that has started, with what was received of it. */
+/** A response that has started, with the data received so far. */
 interface Stream {
   readonly received: () => string;
   readonly leave: () => void;
@@ -683,32 +683,35 @@ async function lengthOf(stream: AsyncIterable<unknown>): Promise<number> {
   return length;
 }
 
-test.each(Object.keys(unread))('kube-apiserver is slowed down when a client over %s stops reading', async (version) => {
-  const chunk = Buffer.alloc(64 * 1024, 'x');
-  const total = 64 * 1024 * 1024;
-  let sent = 0;
-  kube.serve = (_, res) => {
-    const write = (): void => {
-      while (sent < total) {
-        sent += chunk.length;
-        if (!res.write(chunk)) {
-          res.once('drain', write);
-          return;
+test.each(Object.keys(unread))(
+  'the gateway stops reading from kube-apiserver while a client over %s does not read',
+  async (version) => {
+    const chunk = Buffer.alloc(64 * 1024, 'x');
+    const total = 64 * 1024 * 1024;
+    let sent = 0;
+    kube.serve = (_, res) => {
+      const write = (): void => {
+        while (sent < total) {
+          sent += chunk.length;
+          if (!res.write(chunk)) {
+            res.once('drain', write);
+            return;
+          }
         }
-      }
-      res.end();
+        res.end();
+      };
+      write();
     };
-    write();
-  };
-  const { read } = await (unread[version] as (typeof unread)[string])(pods);
-  for (let before = -1; before !== sent;) {
-    before = sent;
-    await sleep(200);
-  }
-  // The rest is in the buffers of both connections.
-  expect(sent).toBeLessThan(total / 2);
-  expect(await read()).toBeGreaterThanOrEqual(total);
-});
+    const { read } = await (unread[version] as (typeof unread)[string])(pods);
+    for (let before = -1; before !== sent;) {
+      before = sent;
+      await sleep(200);
+    }
+    // The buffers of both connections hold the data sent so far.
+    expect(sent).toBeLessThan(total / 2);
+    expect(await read()).toBeGreaterThanOrEqual(total);
+  },
+);
 
 /** Returns a POST with these lines after its first headers. */
 const head = (lines: string, path = pods): string =>
@@ -723,7 +726,11 @@ describe('a request body', () => {
     ['DELETE', 'with a length', { 'content-length': '9' }],
     ['DELETE', 'in chunks', { 'transfer-encoding': 'chunked' }],
     ['GET', 'with a length', { 'content-length': '9' }],
-    ['PATCH', 'with a length that Connection names', { 'content-length': '9', connection: 'content-length' }],
+    [
+      'PATCH',
+      'with a Content-Length that the Connection header names',
+      { 'content-length': '9', connection: 'content-length' },
+    ],
   ])('a request body is forwarded: %s %s', async (method, _, headers) => {
     expect((await send(pods, { method, headers, body: '{"a": 1}\n' })).status).toBe(200);
     expect(await onlyRequest().body).toBe('{"a": 1}\n');
@@ -872,7 +879,7 @@ describe('a smuggled request', () => {
   ])('a smuggled request hidden by %s is rejected', async (_, lines) => {
     const received = await exchange(head(lines));
     for (const status of statuses(received)) expect([400, 401, 501]).toContain(status);
-    // The outer request may have been forwarded; it fails later.
+    // The gateway may have forwarded the outer request, but not the smuggled request.
     expect(kube.taken().map(({ url }) => url)).not.toContain('/api/v1/secrets');
   });
 

@@ -43,7 +43,7 @@ const writable = [
   `/api/v1${namespace}/pods`,
   `/apis/apps/v1${namespace}/deployments`,
 ] as const;
-/** The paths of kube-apiserver that accept each method; the discovery above lists all of these verbs. */
+/** The paths of kube-apiserver by accepted method. The discovery above lists the verbs of these methods. */
 const upstream: Readonly<Record<string, readonly string[]>> = {
   POST: writable,
   DELETE: [...writable, ...writable.map(object)],
@@ -59,7 +59,7 @@ const isServed = (listener: Listener, path: string): boolean =>
 const isAccepted = (method: string, path: string): boolean =>
   upstream[method]?.some((pattern) => new RegExp(`^${pattern}$`).test(path)) === true;
 
-/** Changes one segment, or appends or removes one. */
+/** Changes, appends or removes one segment of a path. */
 const mutated = (path: string, kind: number, at: number): string => {
   const segments = path.split('/');
   const index = 1 + (at % (segments.length - 1));

@@ -1,7 +1,8 @@
 /**
- * Callers choose strings but must not choose how much memory the server keeps of them. The server gets 10,000 distinct
+ * Callers choose strings but must not choose how much memory the server uses for them. The server gets 10,000 distinct
  * strings of 64 KiB in each place that could keep something: limiters, caches, codes, sessions, reviews. Every other
- * string of every endpoint gets 50, both authenticated and anonymous. The heap is limited to 256 MiB.
+ * string of every endpoint gets 50 values, from both authenticated and anonymous callers. The heap is limited to
+ * 256 MiB.
  */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { fork, type ChildProcess } from 'node:child_process';
@@ -87,7 +88,7 @@ afterAll(() => child.disconnect());
 const sizes = { path: 8_000, query: 62_000, header: 62_000, form: 63_000, json: 64 * kibibyte };
 
 const plain = (index: number, size: number): string => `${index}-`.padEnd(size, 'x');
-/** Percent-encoded; decoded, it is beyond Latin-1, so V8 stores two bytes per character. */
+/** Contains a percent-encoded character beyond Latin-1, so that V8 stores two bytes per decoded character. */
 const encoded = (index: number, size: number): string => `${index}-%E2%82%AC`.padEnd(size, 'x');
 const decoded = (index: number, size: number): string => `${index}-\u20ac`.padEnd(size, 'x');
 

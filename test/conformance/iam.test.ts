@@ -12,7 +12,7 @@ const jsonPatch = 'application/json-patch+json';
 const password = 'nine lives of a cat';
 
 let lab: Lab;
-/** Tokens by user: alice, from the configuration object, is allowed to do everything; bob, a User object, nothing. */
+/** Tokens by user. alice, from the configuration object, has all rights. bob, a User object, has none. */
 const tokens = new Map<string, string>();
 let userCount = 0;
 
@@ -150,7 +150,7 @@ describe('users', () => {
     });
   });
 
-  test('users are created, changed and deleted, and each read shows the previous write', async () => {
+  test('users can be created, changed and deleted, and every change is readable immediately', async () => {
     const name = 'mia';
     const made = await call('alice', 'POST', 'users', { metadata: { name }, spec: { groups: ['m'] } });
     expectResponse(made, 201);
@@ -206,7 +206,7 @@ describe('users', () => {
 describe('a password', () => {
   const next = 'a tenth life, at least';
 
-  test('a password change by the user, who sends the current password, revokes all sessions', async () => {
+  test('a password change with the current password revokes all sessions of the user', async () => {
     const name = await createUser();
     expectSuccess(await call(name, 'PUT', 'users/~/password', { password: next, currentPassword: password }));
     expectStatus(await call(name, 'GET', 'whoami'), 401, 'Unauthorized');
@@ -214,7 +214,7 @@ describe('a password', () => {
     expectSuccess(await call(name, 'PUT', `users/${name}/password`, { password, currentPassword: next }));
   });
 
-  test('a password change by another user with the required right revokes all sessions', async () => {
+  test('a password change by another user with the required right revokes all sessions of the user', async () => {
     const name = await createUser();
     expectSuccess(await call('alice', 'PUT', `users/${name}/password`, { password: next }));
     expectStatus(await call(name, 'GET', 'whoami'), 401, 'Unauthorized');
@@ -435,7 +435,7 @@ describe('the account service', () => {
   });
 
   test.each(operations)(
-    'the account service returns 400 for %s %s with an unknown parameter and names it',
+    'the account service returns 400 for %s %s with an unknown parameter, and the error names the parameter',
     async (method, path) => {
       // The server checks first that a user is not from the configuration object, as alice is; bob is not allowed to
       // delete himself.

@@ -63,7 +63,7 @@ describe('the LDAP client', () => {
       sendEndlessly(socket, Buffer.alloc(65_536));
     };
     await expect(search()).rejects.toThrow('more than');
-    // Beyond what was read, sockets buffer some data.
+    // Sockets buffer some data in addition to the data that the client has read.
     expect(sent).toBeLessThan(50e6);
   });
 

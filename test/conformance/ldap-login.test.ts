@@ -29,7 +29,7 @@ test('the server sends the same LDAP requests for a failed login whether zero, o
       if (operation === bind) return socket.write(done(id, 0x61, names.includes(dn) ? invalidCredentials : 0));
       const attribute = ber(0x30, text('entryUUID'), ber(0x31, text('1')));
       const entry = ber(0x30, integer(id), ber(0x64, text(dn), ber(0x30, attribute)));
-      // More entries match than the two requested: the server sends two and sizeLimitExceeded.
+      // More entries match than the two requested: the LDAP server sends two entries and sizeLimitExceeded.
       if (names.includes('twin')) return socket.write(Buffer.concat([entry, entry, done(id, 0x65, 4)]));
       return socket.write(Buffer.concat([...(names.includes('erin') ? [entry] : []), done(id, 0x65)]));
     }),

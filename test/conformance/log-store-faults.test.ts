@@ -252,7 +252,7 @@ const faults: readonly (readonly [string, number, (res: ServerResponse, req: Inc
     },
   ],
   [
-    'never ends',
+    'sends an endless response',
     502,
     (res) => {
       const piece = Buffer.alloc(64 * 1024, ' ');
@@ -339,7 +339,7 @@ async function gone(): Promise<void> {
 }
 
 describe.each(kinds.map((kind) => [kind.name, kind] as const))('%s', (_name, kind) => {
-  test('an abandoned export sends no further requests to the log store', async () => {
+  test('an export sends no requests to the log store after its reader stops', async () => {
     response = kind.full(1_000);
     for await (const piece of open(kind).export(everything, 'desc', neverAborted)) if (piece.length > 0) break;
     let requests = 0;

@@ -67,7 +67,7 @@ function nested([first, ...rest]: readonly string[], value: unknown): unknown {
 const keys = (count: number): [string, string][] => Array.from({ length: count }, (_, at) => [`key-${at}`, '1']);
 
 /**
- * Returns requests with long input at one place of a frame: a long value, a long list, a long key, and many keys.
+ * Returns requests with long input at one place of a request: a long value, a long list, a long key, and many keys.
  */
 function casesOf({ frame, place, name }: HostileString): Case[] {
   const { method, path, type, form = {}, query = {} } = frame;

@@ -93,7 +93,7 @@ test('a heap profile contains functions, positions and sizes, but no values of a
 test('the request for a profile is rejected with 429 and Retry-After while another profile is recorded', async () => {
   const first = send(`${cpu}?seconds=1`);
   let refused = await send(`${heap}?seconds=1`);
-  // The first request may arrive later.
+  // The second request may arrive before the first.
   while (refused.status === 200) refused = await send(`${heap}?seconds=1`);
   expect([refused.status, refused.headers['retry-after']]).toEqual([429, '1']);
   expect([200, 429]).toContain((await first).status);

@@ -12,7 +12,7 @@ const logs = '/kapis/logging.platform.io/v1alpha2/logs';
 const secrets = '/api/v1/secrets';
 const passedWatch =
   '/kapis/resources.platform.io/v1alpha3/secrets?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan';
-/** Exceeds the buffers of a connection when it is sent `manyTimes`. */
+/** A text that exceeds the buffers of a connection when sent `manyTimes`. */
 const filling = 'x'.repeat(100_000);
 const manyTimes = 300;
 

@@ -1,6 +1,7 @@
 /**
- * Every long-running request of the server and the events that end it. The routes are taken from the descriptions, each
- * tried with every parameter and transport that could make it long-running, plus requests that the gateway proxies.
+ * Every long-running request of the server, and the events that end such a request. The test reads the routes from the
+ * descriptions, and tries each with every parameter and transport that could make a request long-running. It also tries
+ * requests that the gateway proxies.
  */
 // evidence: stream-ends
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
@@ -275,7 +276,7 @@ afterEach(() => {
   open.clear();
 });
 
-/** The server may not yet know that the user is active. */
+/** Retries the login until the server knows that the user is active again. */
 async function tokenOfAlice(): Promise<string> {
   for (;;) {
     const { status, json } = await lab.token(login);
@@ -287,11 +288,11 @@ async function tokenOfAlice(): Promise<string> {
 const lasts = (): string[] => opened.filter(({ hasEnded }) => !hasEnded()).map(({ row }) => row.name);
 const isProxied = (name: string): boolean => name.startsWith('proxied ');
 
-/** Streams that kube-apiserver authorized, for the groups that the user had then. */
+/** Reports whether kube-apiserver serves the stream, authorized for the groups that the user had at its start. */
 const isOfKubeApiserver = ({ row: { name } }: Opened): boolean =>
   isProxied(name) || /\/(?:secrets|users\.iam\.platform\.io)\b/.test(name);
 
-/** Returns the streams that must end, and the names of the others. */
+/** Returns the streams that must end, and the names of the streams that must stay open. */
 function split(ends: (stream: Opened) => boolean): { other: Opened[]; others: string[] } {
   const other = opened.filter(ends);
   expect(other.length).toBeGreaterThan(0);

@@ -1,4 +1,4 @@
-/** The server opens no tunnels (RFC 9110 section 9.3.6), and attempts are harmless. */
+/** The server opens no tunnels (RFC 9110 section 9.3.6), and CONNECT requests do no harm. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import net from 'node:net';
 import { startLab, type Lab } from '../labs/conformance/lab.ts';

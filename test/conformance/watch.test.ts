@@ -44,7 +44,7 @@ const ways: Record<string, (query: string) => Promise<Readable>> = {
   },
 };
 
-test('watches over each version of HTTP send existing objects and all changes, small and large, before they end', async () => {
+test('a watch over each version of HTTP sends existing objects and all changes, small and large, before the watch ends', async () => {
   const sizes = [10, 100_000, 0, 1_000_000];
   const bodies = await Promise.all(Object.values(ways).map((watch) => watch('watch=true&timeoutSeconds=10')));
   let waiting = bodies.length;

@@ -12,12 +12,12 @@ export interface Request {
   readonly form?: Readonly<Record<string, string>>;
   /** CA in PEM, the only trusted one. */
   readonly authority?: string;
-  /** host:port to connect to instead of those in the URL. */
+  /** host:port to connect to instead of the host and port in the URL. */
   readonly connectTo?: string;
 }
 
 export interface Client {
-  /** Throws without a response within ten seconds. */
+  /** Throws if no response arrives within ten seconds. */
   request(url: string, request?: Request): Promise<CurlResponse>;
   /** Runs a shell script. Throws if it fails. */
   shell(script: string): Promise<string>;

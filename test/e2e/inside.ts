@@ -1,6 +1,6 @@
 /**
- * Runs in the namespaces on behalf of main.ts: the cluster, then the cases. All processes in the namespaces end with
- * it.
+ * main.ts runs this script in the namespaces. The script starts the cluster and then runs the cases. When the script
+ * ends, the kernel kills all processes in the namespaces.
  */
 import { cases } from './cases/index.ts';
 import { startCluster } from './cluster.ts';

@@ -34,7 +34,7 @@ export async function inventory(kube: KubeClient): Promise<Item[]> {
   return all.flat().filter((item) => !isRestless(item));
 }
 
-/** Returns each resource in the first version that has it. */
+/** Returns each resource in the first version that serves the resource. */
 async function listable(kube: KubeClient): Promise<{ resource: string; path: string }[]> {
   const accept = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList';
   const paths = new Map<string, string>();
@@ -55,7 +55,7 @@ async function listable(kube: KubeClient): Promise<{ resource: string; path: str
 const describe = ({ resource, namespace, name }: Item): string =>
   `${resource} ${namespace === '' ? '' : `${namespace}/`}${name}`;
 
-/** Returns the differences, marked with a sign. */
+/** Returns the differences: added objects with the prefix `+`, and removed objects with `-`. */
 export function difference(before: readonly Item[], after: readonly Item[]): string[] {
   const [old, young] = [new Set(before.map(describe)), new Set(after.map(describe))];
   return [

@@ -8,7 +8,7 @@ import { basename, join } from 'node:path';
 import { logEnd } from '../../hack/cluster/processes.ts';
 import { assertCanBeNode, startNodeTree } from './machine/node-tree.ts';
 
-/** Milliseconds for everything in the namespaces, which takes about two minutes. */
+/** Maximum duration of the script in the namespaces in milliseconds. It usually takes about two minutes. */
 const timeout = 900_000;
 
 async function run(): Promise<number> {

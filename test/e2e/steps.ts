@@ -22,8 +22,8 @@ export const step = (description: string, run: Step['run']): Step => ({ descript
 const timeout = 180_000;
 
 /**
- * Runs the cases. A step needs those before it in its case, and every case needs the first one. Returns false if any
- * step failed.
+ * Runs the cases. Each step requires the previous steps of its case, and every case requires the first case. Returns
+ * false if any step failed.
  */
 export async function runCases(cases: readonly Case[], cluster: Cluster): Promise<boolean> {
   let passed = 0;

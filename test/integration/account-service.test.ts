@@ -1,4 +1,4 @@
-/** The account service (docs/guides/accounts.md) with a real kube-apiserver, which authorizes each write as the caller. */
+/** The account service (docs/guides/accounts.md) with a real kube-apiserver that authorizes writes as the caller. */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { eventually } from '../labs/integration/eventually.ts';
 import { call, gateway, type HttpResponse } from '../labs/integration/http.ts';
@@ -54,7 +54,7 @@ const user = (name: string, spec: object = {}): object => ({
 });
 
 describe('an administrator', () => {
-  test('an administrator creates, changes, lists and deletes users, and each read shows the previous write', async () => {
+  test('an administrator can create, change, list and delete users, and reads every change immediately', async () => {
     const token = await adminToken();
     undo.push(() => removeUser('mia'));
     const made = await send(token, 'POST', 'users', user('mia', { groups: ['m', 'n'] }));
@@ -69,7 +69,7 @@ describe('an administrator', () => {
     expect((await send(token, 'PATCH', 'users/mia', [add], jsonPatch)).json).toMatchObject({
       spec: { groups: ['m', 'n', 'o'] },
     });
-    // The server may write conditions in between.
+    // The server may write conditions between GET and PUT, which then gets 409.
     const whole = await eventually('the object is replaced', async () => {
       const current = (await send(token, 'GET', 'users/mia')).json as KubeObject;
       const changed = { ...current, spec: { ...current.spec, state: 'Disabled' } };
@@ -109,7 +109,7 @@ describe('an administrator', () => {
 });
 
 describe('a user', () => {
-  test('a user can read their own object and change its displayName, but not their rights', async () => {
+  test('a user can read their own object and change its displayName, but no other field', async () => {
     const token = await person('olga', { groups: ['o'], email: 'olga@example.org' });
     expect((await send(token, 'GET', 'users/~')).json).toMatchObject({ metadata: { name: 'olga' } });
     expect((await send(token, 'PATCH', 'users/~', { spec: { displayName: 'Olga' } }, merge)).json).toMatchObject({
@@ -157,7 +157,7 @@ describe('a user with the right to write users', () => {
   });
 });
 
-/** Returns the responses of both replicas to a token. */
+/** Returns the statuses with which both replicas respond to a token. */
 const everywhere = (token: string): Promise<number[]> =>
   Promise.all([gateway(0), gateway(1)].map(async (url) => (await call(`${url}${base}/whoami`, { token })).status));
 
@@ -197,7 +197,7 @@ describe('a password', () => {
     ]);
   });
 
-  test('a password set by an administrator for a new user must be changed', async () => {
+  test('a password set by an administrator must be changed by the new user at the first login', async () => {
     const admin = await adminToken();
     undo.push(() => removeUser('tara'));
     await send(admin, 'POST', 'users', user('tara', { groups: ['t'], passwordChangeRequired: true }));
@@ -216,7 +216,7 @@ describe('a password', () => {
     expect((await get(userPath('tara'))).spec).toMatchObject({ passwordChangeRequired: false });
   });
 
-  test('a password of a configured user is changed in the Secret that the configuration names', async () => {
+  test('a password change of a configured user is written to the Secret that the configuration names', async () => {
     const { access_token: alice } = await login('alice');
     const inline = { currentPassword: passwords.alice, password: next };
     expectStatus(await send(alice, 'PUT', 'users/~/password', inline), 403, 'Forbidden');
@@ -238,7 +238,7 @@ describe('a password', () => {
     await createUser('vera', { groups: ['platform:admins'] });
     undo.push(() => removeUser('wim'));
     await createUser('wim');
-    // Ordinary rights bound by name do not prevent it; cluster-admin rights do.
+    // A binding by name to `view` does not protect the password of a user, but a binding to `cluster-admin` does.
     for (const [name, role] of [
       ['wim', 'view'],
       ['xena', 'cluster-admin'],
@@ -279,7 +279,7 @@ describe('sessions', () => {
     }
     const list = await eventually('all sessions are listed', async () => {
       const { items } = (await send(two, 'GET', 'users/~/sessions')).json as List;
-      // The session with which the test waited for the user, on each replica, and those of this test.
+      // `createUserWithPassword` has started one session at each replica, and this test has started three.
       expect(items).toHaveLength(5);
       return items;
     });
@@ -310,7 +310,7 @@ describe('the login history', () => {
     await eventually('both replicas return the failed login', async () => {
       for (const at of [gateway(0), gateway(1)]) {
         const { items, totalItems } = await records(token, '~', at);
-        // Logins with which the test waited for the user.
+        // `createUserWithPassword` has logged in at each replica.
         expect(totalItems).toBeGreaterThanOrEqual(4);
         expect(items).toMatchObject([
           { success: false, reason: 'WrongPassword', userAgent: 'a guess of a test', client: 'platform' },

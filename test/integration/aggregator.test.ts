@@ -1,6 +1,6 @@
 /**
- * Requests through kube-apiserver's aggregator: the same responses as directly, and the behaviour while either side is
- * down.
+ * Requests through kube-apiserver's aggregator. They get the same responses as direct requests. Also tests outages of
+ * kube-apiserver and of this server.
  */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
@@ -43,7 +43,7 @@ const direct = async (path: string, accept = 'application/json', replica: 0 | 1 
 const parameters = (kind: string): string => `application/json;as=${kind};v=v1;g=meta.k8s.io`;
 
 describe('responses through the aggregator and directly from the server', () => {
-  /** A resourceVersion that both replicas have seen; they do not know changes before their start. */
+  /** A resourceVersion that both replicas have seen. Replicas do not know changes from before their start. */
   let version = '';
   beforeAll(async () => {
     const annotations = { 'example.com/changed': randomUUID() };
@@ -98,7 +98,7 @@ describe('responses through the aggregator and directly from the server', () => 
     expect(one).toMatchObject({ kind: 'Table', rows: (await servedNodes()).map(() => ({ cells: expect.anything() })) });
   });
 
-  test('a list at a resourceVersion that no node has succeeds through the aggregator and directly from the server', async () => {
+  test('a list request with the resourceVersion of another resource succeeds through the aggregator and directly at the server', async () => {
     const name = `newer-${randomUUID()}`;
     const path = '/api/v1/namespaces/default/configmaps';
     const { resourceVersion = '' } = (await create(path, { metadata: { name } })).metadata;
@@ -182,7 +182,7 @@ describe('discovery', () => {
 
 describe('the OpenAPI descriptions of kube-apiserver', () => {
   beforeAll(async () => {
-    // If kube-apiserver does not reach the server at once, it retries after one and two minutes unless triggered.
+    // After a failed attempt, kube-apiserver would read the descriptions only a minute later.
     await remindApiserver();
     for (const [document, ours] of [
       ['/openapi/v2', `${collection}/{name}`],
@@ -201,7 +201,7 @@ describe('the OpenAPI descriptions of kube-apiserver', () => {
     expect(definitions).toHaveProperty(['io.k8s.api.core.v1.Node']);
   });
 
-  test('the OpenAPI descriptions of kube-apiserver contain the OpenAPI 3 document of this server, even for an outdated hash', async () => {
+  test('the OpenAPI descriptions of kube-apiserver contain the OpenAPI 3 document of this server, even at a URL with an outdated hash', async () => {
     const { paths } = (await through('/openapi/v3')).json as { paths: Record<string, { serverRelativeURL: string }> };
     const { serverRelativeURL = '' } = paths[apisPath.slice(1)] ?? {};
     const document = await through(serverRelativeURL);
@@ -210,7 +210,7 @@ describe('the OpenAPI descriptions of kube-apiserver', () => {
         [collection]: { get: { 'x-kubernetes-group-version-kind': { group, version: 'v1alpha3', kind: 'Node' } } },
       },
     });
-    // kube-apiserver does not let a server behind it redirect to the correct hash.
+    // An aggregated server cannot redirect to the URL with the correct hash through kube-apiserver.
     const other = await through(serverRelativeURL.replace(/=.*/, '=OLD'));
     expect(other.status).toBe(200);
     expect(other.headers['cache-control']).not.toContain('immutable');
@@ -223,7 +223,7 @@ const remindApiserver = (): Promise<unknown> =>
     metadata: { annotations: { 'example.com/reminded': randomUUID() } },
   });
 
-/** Returns the freshness of the API group at kube-apiserver: Current, or Stale if it is unavailable. */
+/** Returns the freshness of the API group at kube-apiserver: Current, or Stale if the group is unavailable. */
 async function freshness(): Promise<string | undefined> {
   const { items } = (await through('/apis', aggregatedForm('v2'))).json as {
     items: { metadata: { name: string }; versions: { freshness: string }[] }[];
@@ -234,8 +234,8 @@ async function freshness(): Promise<string | undefined> {
 const platformErrors = (): string[] => apiserverComplaints().filter((entry) => entry.includes('platform'));
 
 /**
- * Errors that kube-apiserver may log while a replica is absent: before the first start, and after a test has
- * stopped one. kube-apiserver also logs them while it starts and has not read the Service.
+ * Errors that kube-apiserver may log before the first start of a replica, after a test has stopped a replica, and while
+ * kube-apiserver starts and has not read the Service.
  */
 const allowedWhileAbsent: readonly RegExp[] = [
   /service "platform-apiserver" not found|service unavailable|no endpoints available|connection refused|503|could not get list of group versions/,
@@ -246,13 +246,13 @@ const allowedWhileAbsent: readonly RegExp[] = [
 
 /** Errors that kube-apiserver may log at any time. */
 const allowed: readonly RegExp[] = [
-  // A conflict between its status update of the APIService and another write.
+  // kube-apiserver's status update of an APIService conflicts with another write.
   /apiservices\.apiregistration\.k8s\.io .*the object has been modified/,
-  // A client that disconnects during a watch or, as in these tests, right after the last byte.
+  // A client disconnects during a watch, or right after the last byte of a response.
   /Timeout or abort while handling|Post-timeout activity/,
-  // An invalid request of a client, rejected before it reaches this server.
+  // kube-apiserver rejects an invalid request instead of forwarding the request.
   /invalid timeout specified in the request URL/,
-  // A malformed object, such as a User whose spec is a number, which kube-apiserver then rejects.
+  // kube-apiserver rejects a malformed object, such as a User whose spec is a number.
   /failed to update managedFields|failed to create typed patch object/,
 ];
 
@@ -302,7 +302,7 @@ async function readUntil(stream: AsyncIterable<Buffer>, end: string): Promise<st
   throw new Error(`the stream ended: ${text.slice(-500)}`);
 }
 
-/** Updates the endpoints as Kubernetes does: kube-apiserver chooses from the available replicas. */
+/** Sets the endpoints of the Service, so that kube-apiserver sends requests only to these replicas. */
 const announce = (replicas: readonly (0 | 1)[]): Promise<void> =>
   setEndpoints(
     kube(),
@@ -313,7 +313,7 @@ const announce = (replicas: readonly (0 | 1)[]): Promise<void> =>
 test('clients get no 403 while kube-apiserver restarts, and watches continue', async () => {
   const token = await adminToken();
   const namespaces = '/kapis/resources.platform.io/v1alpha3/namespaces';
-  // Each name needs its own review, so that no cached decision hides the outage.
+  // A new name requires a new access review, so that no cached decision hides the outage.
   const readMissing = async (replica: 0 | 1): Promise<number> =>
     (await call(`${gateway(replica)}${namespaces}/missing-${randomUUID()}`, { token })).status;
   const watches = await Promise.all(
@@ -438,7 +438,7 @@ describe('informers of client-go', () => {
       expect(await through(`/api/v1/namespaces/${namespace}`)).toMatchObject({ status: 404 });
     });
 
-    test('informers receive nodes that were created and deleted before a replica restarts', async () => {
+    test('informers receive nodes that were created and deleted while no replica was available', async () => {
       await eventually('kube-apiserver reaches the server again', async () => {
         expect({ come: await isServed(come), gone: await isServed(gone) }).toEqual({ come: true, gone: false });
       });
@@ -463,13 +463,13 @@ describe('informers of client-go', () => {
       for (const probe of ['livez', 'readyz']) expect((await call(`${gateway()}/${probe}`)).status).toBe(200);
     });
 
-    test('a login is rejected as temporarily unavailable while kube-apiserver is unavailable', async () => {
+    test('a login gets 503 temporarily_unavailable while kube-apiserver is unavailable', async () => {
       const response = await postForm(passwordForm('alice'));
       expect(response.status).toBe(503);
       expect(response.json).toMatchObject({ error: 'temporarily_unavailable' });
     });
 
-    test('requests get 503 once cached authorization decisions expire, and the server stays ready', async () => {
+    test('requests get 503 once cached authorization decisions expire, while the server stays ready', async () => {
       const response = await eventually('reads are rejected', async () => {
         const refused = await listByGateway();
         if (refused.status === 200) throw new Error('the cache is still read');
@@ -497,7 +497,7 @@ describe('informers of client-go', () => {
     expect(items.every((item) => item.apiVersion === apiVersion)).toBe(true);
   });
 
-  test("kube-apiserver's log reports this server as unavailable only while a replica is stopped, even after a restart", () => {
+  test("kube-apiserver's log reports this server as unavailable only while a replica is stopped, even if kube-apiserver has restarted", () => {
     expect(unexpectedErrors()).toEqual([]);
   });
 });

@@ -1,7 +1,7 @@
 /**
- * Compares the server's authorization with kube-apiserver's. Random users with random rights send random requests.
- * A response shows an object only if kube-apiserver allows the user the same verb on it, and depends on no other
- * object. CASES is the number of requests; SEED repeats a run.
+ * Compares the server's authorization with kube-apiserver's. Random users with random rights send random requests. A
+ * response must not contain an object unless kube-apiserver allows the user the same verb on the object. Objects that
+ * the user cannot read must not affect the response. CASES is the number of requests; SEED repeats a run.
  */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
@@ -81,7 +81,7 @@ async function hasRightTo(
   return false;
 }
 
-/** Reports whether a role names the object in any namespace. Any right in a namespace also reveals its name. */
+/** Reports whether a role names the object in any namespace. Any right in a namespace reveals the namespace's name. */
 async function isNamedByRole(oracle: Oracle, caller: Caller, { type, name }: TestObject): Promise<boolean> {
   const { group, resource } = type;
   for (const namespace of ['', 'kube-system', ...namespaces])
@@ -216,7 +216,7 @@ describe('when a binding is deleted', () => {
   const core = `/api/v1/namespaces/${namespace}`;
   const follow = `logs?follow=true&namespaces=${namespace}`;
 
-  /** Lists the transports in which each stream is available. */
+  /** Returns the URLs of streams, each with the transports that the stream supports. */
   const streams = (): [url: string, ...Transport[]][] => [
     [`${gateway()}${kapis}/configmaps?watch=true`, 'lines', 'server-sent events', 'WebSocket'],
     [`${gateway()}${kapis}/namespaces/${namespace}/configmaps?watch=true`, 'lines', 'server-sent events', 'WebSocket'],
@@ -253,7 +253,7 @@ describe('when a binding is deleted', () => {
   });
   afterAll(() => removeClusterRole(role));
 
-  /** Waits until the user is allowed or forbidden all of these, so that no earlier cached decision is left. */
+  /** Waits until all lists return this status, so that no earlier cached decision is left. */
   const until = (status: number, timeout: number): Promise<unknown> =>
     Promise.all(
       lists().map((url) =>

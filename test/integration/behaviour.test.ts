@@ -42,7 +42,7 @@ describe.each(faces)('health on %s', (_, base) => {
     expect(await call(`${base()}/${probe}?verbose`, { token: 'nonsense' })).toMatchObject({ status: 200, text: 'ok' });
   });
 
-  test('a health check with ?verbose lists the checks for authenticated callers, and ?exclude omits some', async () => {
+  test('a health check with ?verbose lists the checks for authenticated callers, except the checks in ?exclude', async () => {
     const { text } = await asAdmin(`${base()}/readyz?verbose`);
     for (const check of ['configuration', 'sessions', 'request-header-ca']) expect(text).toContain(`[+]${check} ok\n`);
     expect(text).toMatch(/\nreadyz check passed\n$/);
@@ -156,7 +156,7 @@ describe('a request', () => {
   });
 });
 
-describe('the limit of concurrent logins', () => {
+describe('the limit on concurrent logins', () => {
   let restore: () => Promise<void>;
   beforeAll(async () => {
     restore = await configure((configuration) => {
@@ -165,7 +165,7 @@ describe('the limit of concurrent logins', () => {
   });
   afterAll(() => restore());
 
-  test('the limit of concurrent logins rejects the third incomplete login with 429, and does not affect complete logins and reads', async () => {
+  test('the limit on concurrent logins rejects a third incomplete login with 429, but no complete logins or reads', async () => {
     const token = await adminToken();
     const half = [0, 1, 2].map(() => {
       const socket = connect(gateway());
@@ -254,14 +254,14 @@ test('the caBundle of the APIService contains the published CA, and the server r
 });
 
 /**
- * Server with certificate files, which it reads every 30 seconds; new ones are written before the first test of this
- * file.
+ * A server with certificate files, which the server reads every 30 seconds. The files are replaced before the first
+ * test of this file.
  */
 class GivenCertificate {
   readonly #cert = join(lab().dir, 'given', 'tls.crt');
   readonly #key = join(lab().dir, 'given', 'tls.key');
   #extra: Extra | undefined;
-  /** Fingerprints of the first files, of the certificate served then, and of the second files. */
+  /** Fingerprints of the first and second certificate in the files, and of the certificate presented at the start. */
   files: { readonly first: string; readonly shown: string; readonly second: string } | undefined;
 
   async start(): Promise<void> {
@@ -362,7 +362,7 @@ describe('a shutdown', () => {
     expect(await extra.exited).toBe(0);
   });
 
-  test('a shutdown by a second signal is immediate', async () => {
+  test('a shutdown ends immediately with exit code 1 when the server receives a second signal', async () => {
     const extra = await startExtra();
     await extra.ready();
     process.kill(extra.pid, 'SIGTERM');

@@ -1,6 +1,6 @@
 /**
- * WebSockets in a real browser, opened by a page of another site, as a console does: the token is in a subprotocol, because browsers send no
- * Authorization header with a handshake (docs/reference/gateway.md).
+ * WebSockets that a cross-site page, such as a console, opens in a real browser. The token is in a subprotocol, because
+ * browsers send no Authorization header with a handshake (docs/reference/gateway.md).
  */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
@@ -38,7 +38,7 @@ afterAll(async () => {
   await node.stop();
 });
 
-/** Opens a page of the other site. */
+/** Opens a cross-site page. */
 async function pageOfSite(username?: string): Promise<Page> {
   const page = await (await browser.newContext()).newPage();
   if (username !== undefined) {
@@ -56,7 +56,7 @@ async function newToken(): Promise<string> {
   return token;
 }
 
-/** State and messages of a WebSocket in a page. */
+/** Connection state, close code and messages of a WebSocket in a page. */
 interface Socket {
   state: 'connecting' | 'open' | 'closed';
   protocol: string;

@@ -1,4 +1,4 @@
-/** Logins for clients in a real browser over TLS, and attempts of other sites to forge them. */
+/** Logins for clients in a real browser over TLS, and attempts of cross-site pages to forge logins. */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
 import { issuer, startBrowser } from '../labs/integration/browser.ts';
@@ -34,7 +34,7 @@ import { createUserWithPassword, removeUser } from '../labs/integration/user-obj
 const undo: (() => Promise<unknown>)[] = [];
 /** An origin of an attacker. */
 const evil = 'https://evil.example';
-/** Origin of the same site, such as another application beside the platform. */
+/** Another origin of the same site, such as an application beside the platform. */
 const sibling = 'https://app.platform-system.svc';
 
 let sites: Sites;
@@ -64,7 +64,7 @@ afterEach(async () => {
 const open = async (options: BrowserContextOptions = {}): Promise<Page> =>
   (await browser.newContext(options)).newPage();
 
-/** Waits until the browser is back at the client, and returns the parameters. */
+/** Waits until the browser is redirected to the client, and returns the parameters of the redirect. */
 async function responseAt(page: Page, callback: string): Promise<Record<string, string>> {
   await page.waitForURL((url) => url.href.startsWith(`${callback}?`));
   const { code, ...rest } = Object.fromEntries(new URL(page.url()).searchParams);
@@ -167,7 +167,7 @@ describe('a login', () => {
     expect(await responseAt(page, consoleCallback)).toEqual(given);
   });
 
-  test('a login succeeds after a wrong password, for which the focused field shows an error', async () => {
+  test('a login with a wrong password shows an error at the focused field, and can be repeated with the right password', async () => {
     const page = await open();
     await page.goto(authorize());
     await logIn(page, surfer, 'wrong');
@@ -325,7 +325,7 @@ describe.each([
       next: `${next.pathname}${next.search}`,
       username: surfer,
       password: passwords.alice,
-      // A browser of the attacker.
+      // Form token of a browser of the attacker.
       form_token: 'A'.repeat(43),
     };
     sites.pages.set(`${origin}/`, form(`${issuer}/oauth/login`, fields));

@@ -16,7 +16,7 @@ let archive: string;
 let helm: (...args: readonly string[]) => Promise<string>;
 beforeAll(async () => {
   archive = join(lab().dir, 'chart.tgz');
-  // The installed release has the image of the values.
+  // The upgrade keeps the values of the installed release, including the image.
   const what = { root, version: readVersion(), image: 'platform-apiserver' };
   writeFileSync(
     archive,

@@ -1,6 +1,6 @@
 /**
- * Unmodified public clients: core nodes look the same through the gateway as at kube-apiserver. The server's own nodes
- * look the same except for documented differences.
+ * Unmodified public clients. They get the same core nodes from the gateway as from kube-apiserver. The aggregated nodes
+ * differ from the core nodes only in the documented differences.
  */
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { differences, type Difference } from '../clients/differences.ts';
@@ -18,8 +18,7 @@ const written = (of: Seen): Found[] =>
     .filter((difference) => of.has(difference.case))
     .map((difference) => Object.fromEntries(Object.entries(difference).filter(([key]) => key !== 'reason')) as Found);
 
-// Discards the history: a resourceVersion that is too old for a server without history must be too old for the other
-// server as well.
+// Discards the history of kube-apiserver, so that kube-apiserver and this server reject the same old resourceVersions.
 beforeAll(async () => {
   await forgetPast();
   await described();

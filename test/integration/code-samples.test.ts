@@ -134,7 +134,7 @@ test('the code samples in TypeScript pass the type check', async () => {
 test('the code samples in Go are formatted and compile', async () => {
   expect(await output('gofmt', ['-l', folder])).toBe('');
   await writeFile(join(folder, 'go.mod'), 'module samples\n');
-  // The flags are those of the other Go programs, so that the compiled standard library is reused.
+  // The flags are the same as for other Go programs, so that the compiled standard library is reused.
   await output('go', ['build', ...(await goBuildFlags()), '-o', `${join(folder, 'programs')}/`, './...'], {
     cwd: folder,
     env: { CGO_ENABLED: '0' },

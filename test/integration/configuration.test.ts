@@ -1,6 +1,6 @@
 /**
- * The cluster configuration object (docs/reference/configuration.md): applied within a second, rejected as a whole if invalid,
- * with the last valid one kept in effect.
+ * The cluster configuration object (docs/reference/configuration.md). Changes apply within a second. An invalid object
+ * is rejected as a whole, and the last valid configuration stays in effect.
  */
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { writeFileSync } from 'node:fs';
@@ -54,7 +54,7 @@ const user = ({ authentication: { users } }: Configuration, username: string): R
 const mayLogIn = async (username: string, password: string = passwords.alice): Promise<number[]> =>
   Promise.all(gateways().map(async (base) => (await postForm(passwordForm(username, password), { base })).status));
 
-/** Returns the statuses of an access token and a refresh token on both replicas. */
+/** Returns the statuses of requests with the access token at both replicas, and of a refresh with the refresh token. */
 async function statusesOf({
   access_token: token,
   refresh_token: refresh,
@@ -234,7 +234,7 @@ describe('a Secret that the configuration refers to', () => {
   });
 });
 
-/** Breaks the configuration in these ways at once, and returns the problems that both replicas reported. */
+/** Writes a configuration with the changes of `by`, and returns the problems that both replicas reported. */
 async function refuse(by: (configuration: Configuration) => void): Promise<readonly string[]> {
   const text = await readText();
   undo.push(() => writeText(text));
@@ -302,14 +302,17 @@ describe('an invalid configuration', () => {
     ['a list', '- a\n'],
     ['empty', ''],
     ['of another kind', 'apiVersion: v1\nkind: ConfigMap\n'],
-  ])('an invalid configuration that is %s is rejected, and the last valid one stays in effect', async (_, text) => {
-    const before = await readText();
-    undo.push(() => writeText(before));
-    expect(await writeText(text)).not.toEqual([]);
-    expect(await mayLogIn('bob', passwords.bob)).toEqual([200, 200]);
-  });
+  ])(
+    'an invalid configuration that is %s is rejected, and the last valid configuration stays in effect',
+    async (_, text) => {
+      const before = await readText();
+      undo.push(() => writeText(before));
+      expect(await writeText(text)).not.toEqual([]);
+      expect(await mayLogIn('bob', passwords.bob)).toEqual([200, 200]);
+    },
+  );
 
-  test('a server restarted with an invalid configuration uses the last valid one, is ready and reports a warning', async () => {
+  test('a server restarted with an invalid configuration uses the last valid configuration, is ready and reports a warning', async () => {
     await addUser('accepted-last');
     expect(await mayLogIn('accepted-last')).toEqual([200, 200]);
     const session = await login('accepted-last', undefined, passwords.alice);
@@ -330,7 +333,7 @@ describe('an invalid configuration', () => {
 });
 
 describe('a deleted ConfigMap', () => {
-  test('a deleted ConfigMap leaves the last valid configuration in effect, even after a restart, until it is created again', async () => {
+  test('a deleted ConfigMap leaves the last valid configuration in effect, even after a restart, until the ConfigMap is created again', async () => {
     await addUser('survivor');
     const { metadata, data } = await get<KubeObject & { data: object }>(configMap);
     const { name, labels, annotations } = metadata;

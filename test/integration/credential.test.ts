@@ -112,7 +112,7 @@ describe('a login with a browser on another device', () => {
 });
 
 describe('kubectl', () => {
-  test('kubectl fails before the first login, and then acts as the user who logged in', async () => {
+  test('kubectl fails before the first login, and acts as the user after the login', async () => {
     const before = await kubectl(['get', '--raw', whoami]);
     expect({ code: before.code, stderr: before.stderr }).toEqual({
       code: 1,

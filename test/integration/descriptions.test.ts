@@ -74,7 +74,7 @@ describe('custom resources', () => {
     expect({ valid, errors }).toEqual({ valid: true, errors: undefined });
   });
 
-  /** Belongs to an alpha feature, which a cluster may not have. */
+  /** Parameter of an alpha feature, which may be disabled in a cluster. */
   const alpha = 'shardSelector';
 
   /** Fields from which clients are generated. */
@@ -114,7 +114,7 @@ describe('custom resources', () => {
   );
 
   test.each(files)(
-    'the OpenAPI description %s is updated on each replica when a custom resource changes',
+    'the OpenAPI description %s is updated on each replica when a CRD is deleted or created',
     async (file) => {
       const sizeIn = async (base: string): Promise<unknown> => {
         const { components, definitions: schemas } = await document(file, base);

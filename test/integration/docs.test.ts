@@ -128,7 +128,7 @@ afterEach(async () => {
   assert.deepEqual({ complaints: complaints.splice(0), elsewhere }, { complaints: [], elsewhere: [] });
 });
 
-/** Collects complaints, and tokens, which must not appear in logs. */
+/** Collects errors and warnings of the browser, requested hosts, and tokens, which must not appear in logs. */
 async function note(page: Page): Promise<void> {
   page.on('console', (message) => {
     const text = message.text();
@@ -206,12 +206,12 @@ const goTo = async (page: Page, id: string): Promise<void> => {
   await page.locator(`nav a[href="#${id}"][aria-current=page]`).waitFor({ state: 'attached' });
 };
 
-/** Opens all disclosures, and those inside. */
+/** Opens all disclosure widgets, including nested ones. */
 async function unfold(page: Page, deepest = 2): Promise<void> {
   const closed = page.locator('main details:not([open])');
   for (let depth = 0; depth < deepest && (await closed.count()) > 0; depth += 1) {
     await page.evaluate("document.querySelectorAll('main details').forEach((one) => { one.open = true; })");
-    // Content is created a moment later.
+    // The page creates the content of an opened widget a moment later.
     await page.evaluate('new Promise((resolve) => setTimeout(resolve, 50))');
   }
 }
@@ -231,7 +231,7 @@ describe('logging in at /docs', () => {
       'JSON.stringify([{...localStorage}, {...sessionStorage}, document.cookie])',
     );
     expect(JSON.parse(kept)).toEqual([{}, {}, '']);
-    // The code is not in the history either.
+    // A reload shows that the authorization code is not in the history either.
     await page.reload();
     await page.getByRole('button', { name: 'Log in' }).waitFor();
     expect(page.url()).toBe(`${issuer}/docs#listNodes`);
@@ -363,7 +363,7 @@ describe('logging in at /docs', () => {
   });
 });
 
-/** Reads the state that the page keeps while the browser is at the login page. */
+/** Returns the OAuth parameter `state` that /docs stores while the browser is at the login page. */
 async function stateOf(page: Page): Promise<string> {
   const kept = await page.evaluate<string>("sessionStorage.getItem('platform-docs-login') ?? '{}'");
   return (JSON.parse(kept) as { state?: string }).state ?? '';
@@ -493,7 +493,7 @@ describe('an administrator at /docs', () => {
     await page.getByLabel('Response media type').selectOption('text/event-stream');
     await page.getByRole('button', { name: 'Send' }).click();
     await bodyOf(page).filter({ hasText: 'data: {' }).waitFor();
-    // Another operation ends the watch.
+    // Choosing another operation aborts the watch.
     const failed = page.waitForEvent('requestfailed', (request) => request.url().includes('watch=true'));
     await goTo(page, 'getNode');
     await failed;
@@ -606,7 +606,7 @@ describe('a request at /docs that cannot be sent', () => {
     await page.keyboard.type('..');
     await page.keyboard.press('Enter');
     await expectAlert(page, '".." cannot be sent');
-    // The button Copy rejects the value, too.
+    // The Copy button also rejects the value.
     await page.getByRole('button', { name: 'Copy' }).click();
     await page.locator('input[aria-invalid=true]:focus').waitFor();
     expect(await page.getByRole('button', { name: 'Copy', exact: true }).count()).toBe(1);
@@ -656,7 +656,7 @@ test('sending a request again at /docs aborts the previous request', async () =>
   expect(await page.getByRole('button', { name: 'Stop' }).isDisabled()).toBe(true);
 });
 
-test('/docs shows the first part of a large response', async () => {
+test('/docs shows only the first 200,000 characters of a large response', async () => {
   const page = await openDocs('#getSwaggerPlatformV3Json');
   expect(await send(page)).toMatch(/^200/);
   await page.getByText(/^Showing only the first part of \d+\.\d KiB\.$/).waitFor();
@@ -728,7 +728,7 @@ describe('the examples at /docs', () => {
     readonly paths: Readonly<Record<string, Readonly<Record<string, object | undefined>> | undefined>>;
   }
 
-  /** The page with these properties added to an operation of its description. */
+  /** Opens /docs with these properties added to an operation in the OpenAPI description. */
   async function openWith(path: string, method: string, more: object): Promise<Page> {
     const page = await newPage();
     await page.route('**/swagger/platform.v3.json', async (route) => {
@@ -837,7 +837,7 @@ describe('the operations at /docs', () => {
     for (const name of folded) expect([name, await field(name).isVisible()]).toEqual([name, false]);
     await page.getByText(/^\d+ more parameters$/).click();
     for (const name of folded) expect([name, await field(name).isVisible()]).toEqual([name, true]);
-    // Users need not read regular expressions.
+    // The form does not show the regular expressions of the schema.
     expect(await page.getByRole('form', { name: 'Try it' }).textContent()).not.toContain('matches ^');
   });
 
@@ -853,7 +853,7 @@ describe('the operations at /docs', () => {
     await expectHeading(page, 'Get an object of kind Node');
   });
 
-  test('going back in the browser history to before a login at /docs requires no second login', async () => {
+  test('navigating back in the browser history of /docs after a login requires no second login', async () => {
     const page = await loggedIn('admin', '#listNodes');
     await goTo(page, 'getNode');
     await page.goBack();

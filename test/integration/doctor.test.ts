@@ -1,4 +1,4 @@
-/** `platform-apiserver doctor` with a real cluster, in which one object after the other is wrong. */
+/** `platform-apiserver doctor` with a real cluster, in which the tests break one object at a time. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -69,7 +69,7 @@ async function startReader(): Promise<Reader> {
 const success = (): unknown =>
   expect.not.stringMatching(/^\{\s*(?:"error":|"kind":\s*"Status"[^]*"status":\s*"Failure")/m);
 
-/** Each line of these documents after the first block is independent of the others. */
+/** In these documents, each line after the first block is an independent example. */
 describe.each(['reference/api.md', 'guides/logs.md'])('docs/%s', (file) => {
   const [setUp = '', ...blocks] = blocksIn(file, 'sh');
   const examples = [setUp, ...blocks.flatMap((block) => block.trim().split('\n'))];
@@ -88,7 +88,7 @@ describe.each(['reference/api.md', 'guides/logs.md'])('docs/%s', (file) => {
   });
 });
 
-/** Returns the expected response for a documented one: `…` matches anything, and the response may have more fields. */
+/** Converts a documented response to a matcher: `…` matches anything, and the response may have more fields. */
 function expectedOf(value: unknown): unknown {
   if (value === '…') return expect.anything();
   if (typeof value === 'string') {
@@ -106,7 +106,7 @@ type Values = Readonly<Record<string, string>>;
 
 const publishedKeys = async (): Promise<unknown> => (await call(`${gateway()}/oauth/keys`)).json;
 
-/** Returns a merge patch that replaces members by others. */
+/** Returns a merge patch that replaces all members with the previous members. */
 const back = (then: Values, now: Values): Readonly<Record<string, string | null>> => ({
   ...Object.fromEntries(Object.keys(now).map((key) => [key, null])),
   ...then,
@@ -130,7 +130,7 @@ async function keepSigningKeys(): Promise<() => Promise<void>> {
   };
 }
 
-/** Documents whose examples build on each other; they delete what they create. */
+/** Documents whose examples build on each other. The examples delete the objects that they create. */
 describe.each(
   [
     '../README.md',
@@ -184,7 +184,7 @@ describe.each(
   /** Command and expected output of each block. */
   const follow: Readonly<Record<string, (text: string) => Promise<string>>> = {
     sh: paste,
-    // A block for the configuration object, or another file.
+    // A YAML block changes the configuration object if it has the key `authentication`; other blocks are skipped.
     yaml: async (text) => {
       const { authentication: added } = parse(text) as { authentication?: Pick<Authentication, 'clients'> };
       if (added !== undefined)

@@ -29,7 +29,7 @@ afterAll(async () => {
   for (const one of undo.toReversed()) await one();
 });
 
-/** Returns every focusable control in tab order, and if its focus is visible. */
+/** Returns every focusable control in tab order, and whether its focus is visible. */
 async function tabbed(page: Page): Promise<readonly (readonly [string, boolean])[]> {
   const count = await page.locator('a[href], button, input:not([type=hidden])').count();
   const reached = new Map<string, boolean>();
@@ -56,15 +56,15 @@ describe.each(Object.entries(pages))('the page %s', (_, goTo) => {
   afterAll(() => page.close());
 
   // evidence: page-csp-browser
-  test('each page complies with its own content security policy', () => {
+  test('the page complies with its own content security policy', () => {
     expect(messages.filter((text) => text.includes('Content Security Policy'))).toEqual([]);
   });
 
-  test('each page exposes no cookie to scripts', async () => {
+  test('the page exposes no cookie to scripts', async () => {
     expect(await page.evaluate('document.cookie')).toBe('');
   });
 
-  test('each page reports errors next to the focused field', async () => {
+  test('the page associates its errors with the focused field', async () => {
     const field = page.locator('input:focus');
     const alert = page.getByRole('alert');
     const wrong = (await field.count()) === 0 ? [] : await alert.allTextContents();
@@ -72,25 +72,22 @@ describe.each(Object.entries(pages))('the page %s', (_, goTo) => {
     expect(wrong.filter((text) => !description.includes(text))).toEqual([]);
   });
 
-  test.each(['light', 'dark'] as const)(
-    'each page has no problem that axe-core finds in %s mode',
-    async (colorScheme) => {
-      await page.emulateMedia({ colorScheme });
-      expect(await colorSchemeOf(page)).toBe(colorScheme);
-      expect(await found(page)).toEqual([]);
-    },
-  );
+  test.each(['light', 'dark'] as const)('axe-core finds no accessibility problem in %s mode', async (colorScheme) => {
+    await page.emulateMedia({ colorScheme });
+    expect(await colorSchemeOf(page)).toBe(colorScheme);
+    expect(await found(page)).toEqual([]);
+  });
 
-  test('each page fits into a window of 320 pixels', async () => {
+  test('the page fits into a window of 320 pixels', async () => {
     await page.setViewportSize({ width: 320, height: 480 });
     expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(320);
   });
 
-  test('each page is usable by keyboard and shows the focus', async () => {
+  test('every control can be reached with the Tab key and shows the focus', async () => {
     expect((await tabbed(page)).filter(([, shows]) => !shows)).toEqual([]);
   });
 
-  test('each page is usable without JavaScript', async () => {
+  test('the page has the same heading without JavaScript', async () => {
     const without = await browser.newPage({ javaScriptEnabled: false });
     await goTo(without);
     const [one, other] = await Promise.all(

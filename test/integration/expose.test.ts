@@ -1,4 +1,4 @@
-/** Manifests and values of the documents, validated by kube-apiserver with the schemas of the kinds and without unknown fields. */
+/** Documented manifests and chart values, validated by kube-apiserver with schemas and without unknown fields. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -13,7 +13,7 @@ import type { KubeObject } from '../labs/integration/kube.ts';
 import { kubectl, succeed } from '../labs/integration/kubectl.ts';
 import { lab } from '../labs/integration/lab.ts';
 
-/** The first version whose standard channel has TLSRoute v1, as the document says. */
+/** The first Gateway API version with TLSRoute v1 in its standard channel, as documented. */
 const gatewayAPI = 'sigs.k8s.io/gateway-api@v1.5.1';
 const tlsRoutes = 'config/crd/standard/gateway.networking.k8s.io_tlsroutes.yaml';
 
@@ -64,7 +64,7 @@ interface ConfigMap extends KubeObject {
 }
 
 describe('the documented manifests', () => {
-  test('the documented manifests include those of docs/guides/expose.md', () => {
+  test('the documented manifests include the manifests of docs/guides/expose.md', () => {
     expect(manifests.map(([, block]) => (parse(block) as KubeObject).kind)).toEqual(['TLSRoute']);
   });
 
@@ -93,7 +93,7 @@ describe('the documented manifests', () => {
 });
 
 describe('the documented chart values', () => {
-  test('the documented chart values include those of docs/guides/expose.md', () => {
+  test('the documented chart values include the values in docs/guides/expose.md', () => {
     expect(values.length).toBeGreaterThan(3);
   });
 

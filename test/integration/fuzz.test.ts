@@ -16,10 +16,10 @@ import { createUserWithPassword, removeUser, userPath, usersPath } from '../labs
 
 const configuration = join(import.meta.dirname, '../clients/schemathesis');
 const long = process.env['FUZZ'];
-/** Milliseconds for one caller. */
+/** Maximum duration of the run for one caller in milliseconds. */
 const timeout = long === undefined ? 300_000 : 7_200_000;
 const rightless = 'rightless';
-/** Users whose state must be unchanged afterwards. */
+/** Users whom the requests must not change. */
 const others = ['admin', 'alice', 'bob', 'carol', 'dave', rightless];
 
 let packages: string;
@@ -63,7 +63,7 @@ async function fuzz(
   return { code, output: `${stdout}${stderr}`.slice(-20_000) };
 }
 
-/** Phases of a run: with a short budget, an administrator tries edge cases and the others random requests. */
+/** Phases of a run. With a short budget, only the administrator sends edge cases, and other callers random requests. */
 const everything = ['coverage', 'fuzzing', 'stateful'];
 const edges = long === undefined ? ['coverage'] : everything;
 const some = long === undefined ? ['fuzzing'] : everything;

@@ -1,4 +1,4 @@
-/** The gateway compared with kube-apiserver itself (docs/reference/gateway.md): both return the same for every request. */
+/** The gateway compared with kube-apiserver (docs/reference/gateway.md): both return equal responses. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -39,7 +39,7 @@ beforeAll(async () => {
   const apiGroup = 'rbac.authorization.k8s.io';
   const rbac = `/apis/${apiGroup}/v1`;
   const subjects = [{ apiGroup, kind: 'Group', name: group }];
-  // Allowed to do most things in one namespace and to read nodes; nothing else.
+  // The group has the ClusterRole `admin` in one namespace, and is allowed to read nodes.
   await create(`${rbac}/namespaces/${namespace}/rolebindings`, {
     metadata: { name: group },
     roleRef: { apiGroup, kind: 'ClusterRole', name: 'admin' },
@@ -122,11 +122,11 @@ describe('the gateway and kube-apiserver return the same bytes', () => {
     ['/apis/rbac.authorization.k8s.io/v1/clusterroles', {}],
     [`${core}/pods/none/log?follow=true`, {}],
   ])('the gateway and kube-apiserver return the same bytes for GET %s %j', async (path, headers) => {
-    // Wait until both have seen the earlier writes.
+    // Wait until both responses contain the earlier writes.
     await eventually(`both return the same for ${path}`, () => expectSame(path, { headers }));
   });
 
-  test('the gateway and kube-apiserver return the same bytes for GET in pages, with continue tokens of either server', async () => {
+  test('the gateway and kube-apiserver return the same bytes for the pages of a list, with continue tokens of either server', async () => {
     // Writes of other components change the resourceVersion of every list.
     const first = await eventually('both return the same first page', () => expectSame('/api/v1/nodes?limit=3'));
     const { metadata } = JSON.parse(first.body) as { metadata: { continue: string } };
@@ -148,7 +148,7 @@ describe('the gateway and kube-apiserver return the same bytes', () => {
     ['POST', configMaps, '{"kind":"Secret","apiVersion":"v1","metadata":{"name":"a"}}', json],
     ['POST', configMaps, '{"metadata":{"name":"NO"}}', json],
     ['POST', configMaps, '{"metadata":{"name":"a"}}', { 'content-type': 'text/csv' }],
-    // For much longer bodies, Go would close the connection early.
+    // kube-apiserver would close the connection before it has read a much longer body.
     ['POST', configMaps, 'x'.repeat(3_200_000), json],
     ['POST', '/api/v1/nodes', '{"metadata":{"name":"mine"}}', json],
     ['PUT', `${configMaps}/none`, '{"metadata":{"name":"none"}}', json],
@@ -274,7 +274,7 @@ test.each<[string, Record<string, string>]>([
       ...rest,
       body: body
         .replaceAll(/^\{"type":"BOOKMARK".*\n/gm, '')
-        // kube-apiserver sends the columns of a watch once or twice.
+        // kube-apiserver sends the column definitions once or twice in a watch that requests Tables.
         .replaceAll(/"columnDefinitions":.*?,"rows"/g, '"rows"'),
     }));
     expect(other).toEqual(one);
@@ -538,10 +538,10 @@ describe.each([
     ['exposes a Deployment', ['expose', 'deployment', 'web', '--port=80', '--dry-run=server', '-o', 'name']],
     ['deletes objects', ['delete', 'service,deployment,configmap', '-l', 'none=such']],
     ['deletes and recreates objects', ['replace', '--force', '-f', '@']],
-  ])('kubectl prints the same at the gateway and kube-apiserver when it %s', async (_what, args) => {
+  ])('kubectl prints the same output at the gateway and kube-apiserver when kubectl %s', async (_what, args) => {
     const path = manifest();
     const given = args.map((arg) => (arg === '@' ? path : arg));
-    // The first run prepares, so that both later runs find the same state.
+    // An additional first run makes the change, so that both compared runs find the same objects.
     if (['apply', 'patch', 'label'].includes(args[0] ?? '')) await run(...given);
     await eventually(`both print the same for ${args.join(' ')}`, async () => {
       const [one, other] = (await run(...given)).map(({ code, stdout, stderr }) => ({
@@ -553,9 +553,9 @@ describe.each([
     });
   });
 
-  test('kubectl auth whoami prints the same at the gateway and kube-apiserver', async () => {
+  test('kubectl auth whoami prints the same user at the gateway and kube-apiserver', async () => {
     const [, { code, stdout } = { code: 0, stdout: '' }] = await run('auth', 'whoami', '-o', 'json');
-    // Older versions lack this command.
+    // Older versions of kubectl lack this command.
     expect(code === 0 ? stdout : '"username": "gwen"').toContain('"username": "gwen"');
   });
 });

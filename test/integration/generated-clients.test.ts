@@ -1,4 +1,4 @@
-/** Clients that public generators create from the published descriptions: results as each language types them. */
+/** Clients that public generators create from the published descriptions, and the types of their results. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { output } from '../../hack/cluster/exec.ts';
 import { build, checkTypes, generate, type Generated, type Language } from '../labs/integration/generated.ts';

@@ -99,7 +99,7 @@ afterEach(async () => {
   for (let task = undo.pop(); task !== undefined; task = undo.pop()) await task();
 });
 
-/** Deletes this user, whom a login creates, after the test. */
+/** Deletes a user after the test. A login in the test creates the user. */
 const deleteLater = (name: string): string => {
   undo.push(async () => {
     await removeUser(name);
@@ -303,7 +303,7 @@ describe('LDAP over StartTLS', () => {
     deleteLater('erin');
     expect((await attempt('erin')).status).toBe(200);
     await use(provider({}, { url: slapd.plain }));
-    // The server requires TLS, so its response does not concern the password.
+    // The LDAP server requires TLS, so it rejects the bind whether the password is right or wrong.
     expect(problemOf(await attempt(`nobody-${randomUUID()}`))).toEqual({
       status: 503,
       error: 'temporarily_unavailable',
@@ -319,7 +319,7 @@ describe('LDAP over StartTLS', () => {
 describe('LDAP with the mapping lookup', () => {
   beforeAll(() => used(provider({ mapping: 'lookup' })));
 
-  test('LDAP with the mapping lookup accepts only LDAP users who are linked to a platform user, whatever the names', async () => {
+  test('LDAP with the mapping lookup accepts only LDAP users who are linked to a platform user, whatever their usernames', async () => {
     const response = await attempt('frank2');
     expect(problemOf(response)).toEqual(refused);
     const unknown = await attempt('erin');
@@ -549,7 +549,7 @@ describe('an OpenID provider', () => {
   });
 
   test.each<[string, (nonce: string) => object, boolean?, string?, number?]>([
-    // Validation fails before the access token would fail at the userinfo endpoint.
+    // The other id_tokens are rejected before the server sends the access token to the userinfo endpoint.
     [
       'issued with an access token that the userinfo endpoint rejects',
       (nonce) => ({ nonce }),

@@ -33,7 +33,7 @@ import { adminToken, login, passwordForm, postForm } from '../labs/integration/l
 import { remember } from '../labs/integration/secrets.ts';
 import { expectStatus } from '../labs/integration/status.ts';
 
-/** The nodes on every listener of both replicas. */
+/** URLs of the node list on every listener of both replicas. */
 const everywhere = (): string[] =>
   ([0, 1] as const).flatMap((replica) => [
     `${gateway(replica)}${nodesPath}?limit=1`,
@@ -214,7 +214,7 @@ describe('a ServiceAccount token', () => {
     for (const bad of forged) for (const url of listeners()) expectChallenge(await call(url, { token: bad }), badToken);
   });
 
-  test('a ServiceAccount token of a deleted ServiceAccount gets 401, even after one with the same name is created', async () => {
+  test('a ServiceAccount token of a deleted ServiceAccount gets 401, even after a ServiceAccount with the same name is created', async () => {
     const token = await serviceAccountToken('identity-deleted');
     expect(await refusedUser(`${gateway()}${nodesPath}`, { token })).toContain('identity-deleted');
     await removeServiceAccount('identity-deleted');

@@ -1,6 +1,6 @@
 /**
- * Compares impersonation at the gateway with kube-apiserver's: ServiceAccounts with random rights send the same random headers to both.
- * CASES is the number of requests; SEED repeats a run.
+ * Compares impersonation at the gateway and at kube-apiserver: ServiceAccounts with random rights send the same random
+ * headers to both servers. CASES is the number of requests; SEED repeats a run.
  */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
@@ -50,7 +50,7 @@ const rule = (group: string, resource: string, resourceNames: readonly string[])
     ? []
     : [{ verbs: ['impersonate'], apiGroups: [group], resources: [resource], resourceNames }];
 
-/** Rules with some names of each kind. */
+/** Random rules that allow a caller to impersonate some users, ServiceAccounts, groups, uids and extras. */
 const rules = fc
   .record({
     users: fc.subarray(users),
@@ -68,7 +68,7 @@ const rules = fc
       ...rule(authentication, 'uids', names.uids),
       ...rule(authentication, 'userextras/team', names.team),
       ...names.all.map((resource) => ({ verbs: ['impersonate'], apiGroups: [''], resources: [resource] })),
-      // Right by which the test detects that the role is in effect.
+      // The test detects by this right that the role is in effect.
       { verbs: ['impersonate'], apiGroups: [''], resources: ['users'], resourceNames: ['in-force'] },
     ];
   });
@@ -157,7 +157,7 @@ test(
       }),
       { numRuns: cases, seed },
     );
-    // Both outcomes are frequent enough to mean something.
+    // Acceptance and rejection both occur often enough for a meaningful comparison.
     expect(Math.min(statuses.get(201) ?? 0, statuses.get(403) ?? 0)).toBeGreaterThan(cases / 50);
   },
   cases * 100,

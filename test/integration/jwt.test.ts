@@ -41,7 +41,7 @@ describe('an access token', () => {
     expect(claims['iat']).toBeGreaterThanOrEqual(before - 1);
   });
 
-  test('the access tokens of two logins, at either replica, name the same user and different sessions', async () => {
+  test('the access tokens of two logins at different replicas name the same user and different sessions', async () => {
     const [first, second] = await Promise.all([login('alice'), login('alice', gateway(1))]);
     const [a, b] = [decodeToken(first.access_token).claims, decodeToken(second.access_token).claims];
     expect(a['sub']).toBe(b['sub']);

@@ -1,6 +1,7 @@
 /**
- * Two kube-apiservers that trust this server as docs/guides/kube-apiserver.md describes, with the configuration in its blocks: one by the
- * token webhook and as an issuer of tokens for its own audience, and one as an issuer of all access tokens.
+ * Two kube-apiservers that trust this server, with the configuration in docs/guides/kube-apiserver.md. The first uses
+ * the token webhook, and trusts the issuer of this server for its own audience. The second uses no webhook, and trusts
+ * the issuer for the audience of all access tokens.
  */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -73,7 +74,7 @@ async function startTrusting(name: string, blocks: readonly string[]): Promise<C
 /** Path of the kubeconfig without a credential. */
 const anonymous = ({ kubeconfig }: ControlPlane): string => `${kubeconfig}.anonymous`;
 
-/** Trusts this server by the webhook, and as JWT issuer for the audience of kube-apiserver. */
+/** Uses the webhook of this server, and trusts this server as JWT issuer for the audience of kube-apiserver. */
 let trusting: ControlPlane;
 /** Trusts this server as JWT issuer for the audience of all access tokens, without the webhook. */
 let trustingIssuer: ControlPlane;
@@ -133,7 +134,7 @@ describe('the kubeconfigs of docs/guides/kubectl.md', () => {
   const passwordOfAlice = ['--login=password', '--username=alice'];
   const main = join(import.meta.dirname, '../../dist/main.js');
 
-  /** Replaces the documented names with those of the test, and logs in. */
+  /** Replaces the documented names with the names of the test, and logs in. */
   async function prepared(text: string, toPlatform: boolean): Promise<(...args: string[]) => Promise<Executed>> {
     const home = mkdtempSync(join(dir, 'home-'));
     const kubeconfig = parse(text) as Kubeconfig;
@@ -246,7 +247,7 @@ describe('a kube-apiserver with the issuer and platform-cli as audiences, withou
     const user = await eventually('kube-apiserver has read the published keys', () => whoami(token, trustingIssuer));
     expect(user).toMatchObject({ username: 'alice', uid: decodeToken(token).claims['sub'] });
     expect(user.groups.toSorted()).toEqual(['keepers', 'staff', 'system:authenticated']);
-    // kube-apiserver caches tokens that it has seen, but it has not seen this one.
+    // kube-apiserver caches authenticated tokens. This token is new, so that no cached result applies.
     const { access_token: revoked } = await tokens(passwordForm('alice'));
     await revoke(revoked);
     expect(Object.keys((await whoami(revoked, trustingIssuer)).extra ?? {})).toContain(verified);

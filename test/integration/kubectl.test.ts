@@ -1,4 +1,4 @@
-/** kubectl through kube-apiserver, in the cluster's version and in one that is years older. */
+/** kubectl through kube-apiserver, in the cluster's version and in a version that is years older. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
@@ -65,13 +65,16 @@ describe.each([
     [['--sort-by', '{.metadata.uid}', '-o', 'wide']],
     [['--chunk-size=3', '-o', 'wide']],
     [['node-5', 'node-2']],
-  ])('kubectl get with the arguments %j prints the same as for core nodes, except AGE', async (args) => {
-    const [printed, core] = await Promise.all(
-      [ours, 'nodes'].map(async (resource) => withoutAge(await succeed(client, 'get', resource, ...args))),
-    );
-    expect(printed).toEqual(core);
-    expect(printed?.length).toBeGreaterThan(0);
-  });
+  ])(
+    'kubectl get with the arguments %j prints the same output as for core nodes, except the column AGE',
+    async (args) => {
+      const [printed, core] = await Promise.all(
+        [ours, 'nodes'].map(async (resource) => withoutAge(await succeed(client, 'get', resource, ...args))),
+      );
+      expect(printed).toEqual(core);
+      expect(printed?.length).toBeGreaterThan(0);
+    },
+  );
 
   test('kubectl get prints "No resources found" if no node matches', async () => {
     const { code, stderr } = await client('get', ours, '-l', 'nobody=has');
@@ -132,7 +135,7 @@ describe.each([
     expect(code).toBe(1);
   });
 
-  test('kubectl api-resources and api-versions list the API', async () => {
+  test('kubectl api-resources and api-versions list the resource nodes and the version of the API', async () => {
     const [, nodesRow, ...more] = rows(await succeed(client, 'api-resources', '--api-group=resources.platform.io'));
     expect(nodesRow).toEqual(['nodes', '', apiVersion, 'false', 'Node']);
     expect(more).toEqual([]);
@@ -141,7 +144,7 @@ describe.each([
     expect((await succeed(client, 'api-versions')).split('\n')).toContain(apiVersion);
   });
 
-  test('kubectl get accepts short names, and the category platform', async () => {
+  test('kubectl get accepts the category platform, and kubectl api-resources prints the short names', async () => {
     expect(await succeed(client, 'get', 'platform', '-o', 'name')).toContain('node.resources.platform.io/node-1\n');
     const shortNames = rows(await succeed(client, 'api-resources', '--api-group=iam.platform.io')).map((row) => row[1]);
     expect(shortNames).toEqual(['SHORTNAMES', 'lft', 'lh', 'sess', 'usr']);
@@ -174,7 +177,7 @@ describe.each([
     expect(text).not.toContain('<empty>');
   });
 
-  test('kubectl get apiservice reports the service as available', async () => {
+  test('kubectl get apiservice reports the APIService as available', async () => {
     const [, row] = rows(await succeed(client, 'get', 'apiservice', 'v1alpha3.resources.platform.io'));
     expect(row?.slice(1, 3)).toEqual(['platform-system/platform-apiserver', 'True']);
   });
@@ -236,7 +239,7 @@ describe.each([
     await createNode(name);
     const watch = client.start('get', ours, '-w', '--output-watch-events', '-l', `shown=${name}`);
     try {
-      // kubectl lists first and prints nothing for an empty list, so either request may show this event.
+      // kubectl lists first and prints nothing for an empty list, so the list or the watch may show the labelled node.
       await label(name);
       await watch.line('the watch prints the new node', (line) => line.startsWith('ADDED') && line.includes(name));
       await label(null);

@@ -1,6 +1,7 @@
 /**
- * A replica that started after other resources had advanced the revision, as after each rolling restart. The revision
- * of another replica's client is older than its history, although nothing has changed in between.
+ * A replica that started after writes of other resources had advanced the resourceVersion, as after each rolling
+ * restart. A client of another replica has a resourceVersion older than the history of the new replica, although no
+ * node has changed since.
  */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
@@ -33,7 +34,7 @@ async function list(base: string, query: string): Promise<KubeList> {
   return response.json as KubeList;
 }
 
-/** Returns the events of a one-second watch for the test's node, and its error. */
+/** Watches nodes for one second. Returns the events for the test's node, and the messages of errors. */
 async function eventsOf(url: string, headers: Readonly<Record<string, string>> = {}): Promise<string[]> {
   const { text } = await get(`${url}&watch=true&timeoutSeconds=1`, headers);
   const events = text.split('\n').flatMap((line) => {
@@ -47,7 +48,7 @@ async function eventsOf(url: string, headers: Readonly<Record<string, string>> =
     .map(({ type, object }) => (type === 'ERROR' ? (object.message ?? '') : `${type} ${versionOf(object)}`));
 }
 
-/** The first page, from another replica. */
+/** The first page of a list, requested from another replica. */
 let page: KubeList;
 let later: Extra;
 let apis: string;
@@ -63,7 +64,7 @@ beforeAll(async () => {
     await later.ready();
     const changed = Math.max(...(await nodes()).items.map(versionOf));
     if (changed <= versionOf(page as unknown as KubeObject)) break;
-    // A node has just renewed its status, as each does every ten minutes.
+    // A node has just renewed its status, as every node does every ten minutes.
     await later.stop();
   }
   apis = `https://${lab().address}:${later.ports.aggregated}`;
@@ -84,7 +85,7 @@ test('a newly started replica continues a paged list that started at another rep
 test('a newly started replica continues a watch without missing changes', async () => {
   const from = page.metadata.resourceVersion;
   const changed = versionOf(await patch(nodePath(name), { metadata: { labels: { later: 'true' } } }));
-  // Both replicas have seen that change.
+  // These lists wait until both replicas have seen the change.
   for (const base of [apis, aggregated(0)]) await list(base, 'limit=1');
   const seen = [`MODIFIED ${changed}`];
   expect(await eventsOf(`${apis}${apisPath}/nodes?resourceVersion=${from}`)).toEqual(seen);
@@ -97,7 +98,7 @@ test('a newly started replica continues a watch without missing changes', async 
   for (const response of requests) expect(await response).toEqual(seen);
 });
 
-test('a newly started replica rejects a resourceVersion as too old if it may have missed later changes', async () => {
+test('a newly started replica rejects a resourceVersion as too old if the replica may have missed later changes', async () => {
   const from = created - 1;
   const refusal = [expect.stringMatching(new RegExp(`^too old resource version: ${from} \\(\\d+\\)$`))];
   expect(await eventsOf(`${apis}${apisPath}/nodes?resourceVersion=${from}`)).toEqual(refusal);

@@ -1,6 +1,6 @@
 /**
  * Protection against password guessing (docs/security.md). Only limits that last for minutes are tested, so that no
- * test waits for one to expire.
+ * limit expires during a test.
  */
 // evidence: login-limit-replicas
 import { afterEach, describe, expect, test } from '@jest/globals';
@@ -20,7 +20,7 @@ const clientSecret = 'for as long as a test 6612';
 let restore = (): Promise<void> => Promise.resolve();
 afterEach(() => restore());
 
-/** Sets a limit, with a user and a client without failures so far. */
+/** Sets a limit, and adds a user and a client without earlier failures. */
 async function limit(
   limits: { maxTries?: number; perAddress?: number; perClient?: number },
   trustedProxies: readonly string[] = ['127.0.0.0/8'],
@@ -44,7 +44,7 @@ interface LoginFailureTables {
   }[];
 }
 
-/** Waits until a replica has published two failures, the last of them after this time in milliseconds since the epoch. */
+/** Waits until a replica has published two failures, the second after `since`, in milliseconds since the epoch. */
 const published = (since: number): Promise<void> =>
   eventually('a replica has published the failures', async () => {
     const { items } = await get<LoginFailureTables>(loginFailuresPath(release.namespace));
@@ -93,7 +93,7 @@ const expectWrong = (response: HttpResponse): void => expect(response.status).to
 const expectRight = (response: HttpResponse): void => expect(response.status).toBe(200);
 
 describe('login failures of one user from one address', () => {
-  test('login failures of one user from one address block even the correct password, but only at this address', async () => {
+  test('login failures of one user from one address block even the correct password, but only from this address', async () => {
     const { username } = await limit({ maxTries: 2 });
     const address = newAddress();
     expectWrong(await attempt({ username, address }));
@@ -105,7 +105,7 @@ describe('login failures of one user from one address', () => {
     expectLimited(await attempt({ username, address, right: true }));
   });
 
-  test('login failures from one address are limited in the same way for a username that does not exist', async () => {
+  test('login failures of a username that does not exist are limited like the failures of an existing user', async () => {
     await limit({ maxTries: 2 });
     const [username, address] = [stranger(), newAddress()];
     expectWrong(await attempt({ username, address }));
@@ -113,7 +113,7 @@ describe('login failures of one user from one address', () => {
     expectLimited(await attempt({ username, address }));
   });
 
-  test('login failures from one address are limited in the same way for a disabled user', async () => {
+  test('login failures of a disabled user are limited like the failures of an active user', async () => {
     await limit({ maxTries: 2 });
     const address = newAddress();
     expectWrong(await attempt({ username: 'dave', address }));
@@ -130,7 +130,7 @@ describe('login failures of one user from one address', () => {
     }
   });
 
-  test('login failures of one user from one address are limited to the same number for parallel requests', async () => {
+  test('login failures of one user from one address are limited to the same number if the logins are sent in parallel', async () => {
     const { username } = await limit({ maxTries: 2 });
     const address = newAddress();
     const responses = await Promise.all(Array.from({ length: 8 }, () => attempt({ username, address })));
@@ -153,7 +153,7 @@ describe('login failures at one replica', () => {
         expectWrong(await attempt({ username, address }));
         expectWrong(await attempt({ username, address }));
         await published(since);
-        // For an unlimited username, this attempt would count as a failure.
+        // If the limit is not in effect yet, this attempt counts as a failure of a username that does not exist.
         const { status } = await attempt({ username, address, right: true, base: gateway(1) });
         expect(status).toBe(429);
       });
@@ -200,7 +200,7 @@ describe('login failures from one address', () => {
   });
 
   // evidence: trusted-proxy-address
-  test('login failures from one address count for the address that a trusted proxy reports, not for one that the client sends', async () => {
+  test('login failures from one address count for the address that a trusted proxy reports, not for an address that the client sends', async () => {
     await limit({ perAddress: 2 });
     const address = newAddress();
     for (let round = 0; round < 2; round += 1)
@@ -225,7 +225,7 @@ describe('login failures through one client', () => {
       expectWrong(await attempt({ username: stranger(), address: newAddress(), client }));
     expectLimited(await attempt({ username: stranger(), address: newAddress(), client }));
     expectLimited(await attempt({ username, address: newAddress(), right: true, client }));
-    // A client without failures.
+    // A client without failures is not limited.
     await restore();
     const other = await limit({ perClient: 3 });
     expectRight(await attempt({ username: other.username, address: newAddress(), right: true, client: other.client }));

@@ -24,7 +24,7 @@ const listeners: Readonly<Record<string, () => Listener>> = {
 
 let token = '';
 let pidsBefore: unknown;
-/** Responses to requests without end, by listener and kind. */
+/** Responses to requests that the client never completes, by listener and incomplete part. */
 const endless = new Map<string, Promise<RawResponse[]>>();
 const pids = (): unknown[] => replicaProcesses().map((process) => process?.pid);
 beforeAll(async () => {
@@ -163,7 +163,7 @@ describe.each(Object.keys(listeners))('%s', (name) => {
     expectOne(await send(url(), `GET ${open()}\r\n\r\n`), 400, 'BadRequest');
   });
 
-  test('the server serves HTTP/1.0 without Host', async () => {
+  test('the server returns 200 for an HTTP/1.0 request without a Host header', async () => {
     const [response, ...more] = await send(url(), `GET ${open()} HTTP/1.0\r\n\r\n`);
     expect({ status: response?.status, more }).toEqual({ status: 200, more: [] });
   });

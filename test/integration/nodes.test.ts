@@ -1,5 +1,6 @@
 /**
- * Nodes at /kapis: every row of the parameter tables in docs/reference/api.md, and the objects as kube-apiserver returns them.
+ * Nodes at /kapis: every row of the parameter tables in docs/reference/api.md, and equality with the objects of
+ * kube-apiserver.
  */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { eventually } from '../labs/integration/eventually.ts';
@@ -293,7 +294,7 @@ describe('a request for nodes with an invalid parameter', () => {
   );
 });
 
-/** Returns the object as served according to docs/reference/api.md, given that of the core API. */
+/** Converts an object of the core API to the object that /kapis serves according to docs/reference/api.md. */
 function asServed(node: KubeObject, managedFields = false): object {
   const { managedFields: fields, ...metadata } = node.metadata;
   return {
@@ -383,7 +384,7 @@ describe('a node equals the object of the core API', () => {
 
 describe('a request for nodes', () => {
   test.each(['nothing', 'row', 'row-a.', 'ROW-A', '%F0%9F%90%9D'])(
-    'a request for the node %s, which does not exist, gets 404',
+    'a request for the nonexistent node %s gets 404',
     async (name) => {
       const decoded = decodeURIComponent(name);
       const status = expectStatus(await send(`/${name}`), 404, 'NotFound');
@@ -410,13 +411,13 @@ describe('a request for nodes', () => {
       expectStatus(await call(`${gateway()}${path}`, { token: await adminToken() }), 404, 'NotFound');
   });
 
-  test('a request for nodes with a Content-Type header, which some clients send, is served', async () => {
+  test('a GET request for nodes succeeds with a Content-Type header of any media type, which some clients send', async () => {
     for (const type of ['application/json', 'text/plain', 'nonsense'])
       expect((await send('/row-a', { headers: { 'content-type': type } })).status).toBe(200);
   });
 
   test.each(['application/json', '*/*', 'application/*;q=0.1, text/html', ''])(
-    'a request for nodes with the Accept header %j is served',
+    'a request for nodes with the Accept header %j gets JSON',
     async (accept) => {
       const { status, headers } = await send('/row-a', { headers: { accept } });
       expect({ status, type: headers['content-type'] }).toEqual({ status: 200, type: 'application/json' });
@@ -430,7 +431,7 @@ describe('a request for nodes', () => {
     },
   );
 
-  test('a request for nodes with HEAD returns the headers of GET and no body', async () => {
+  test('a HEAD request for nodes returns the headers of GET and no body', async () => {
     for (const path of ['/row-a', '?labelSelector=suite=rows']) {
       const [actual, head] = [await send(path), await send(path, { method: 'HEAD' })];
       expect({ status: head.status, body: head.text }).toEqual({ status: 200, body: '' });
@@ -440,7 +441,7 @@ describe('a request for nodes', () => {
   });
 
   test.each(['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])(
-    'a request for nodes with %s gets 405 with the allowed methods',
+    'a request for nodes with the method %s gets 405 with the allowed methods',
     async (method) => {
       for (const path of ['', '/row-a']) {
         const response = await send(path, { method, body: '{}', headers: { 'content-type': 'application/json' } });

@@ -29,7 +29,7 @@ test.each(Object.keys(libraries) as Library[])('every OAuth flow succeeds with t
 });
 
 describe.each([headlamp, grafana])('$name', ({ flows }) => {
-  test.each(Object.entries(flows))('the client program behaves as documented: %s', async (_, flow) => {
+  test.each(Object.entries(flows))('the client program %s', async (_, flow) => {
     await expect(flow()).resolves.toBeUndefined();
   });
 });

@@ -202,7 +202,7 @@ describe('a rotation of the signing keys', () => {
       return both[0] ?? [];
     });
     expect(before).toContain(decodeToken((await login('alice', b)).access_token).header['kid']);
-    // Simulate ten minutes.
+    // Changes the plan as if the ten minutes before the first use of the next keys had passed.
     const { data } = await get<Secret>(secretPath);
     const plan = JSON.parse(Buffer.from(data['rotation.json'] ?? '', 'base64').toString('utf8')) as object;
     const aged = Buffer.from(JSON.stringify({ ...plan, nextFrom: new Date().toISOString() })).toString('base64');

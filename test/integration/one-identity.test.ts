@@ -1,7 +1,7 @@
 /**
  * One identity everywhere: however a user authenticates, kube-apiserver behind the gateway, whoami, audit events,
- * access reviews, Session and TokenReview name the same user. A name that one of them cannot represent is rejected at
- * the login.
+ * access reviews, Session and TokenReview name the same user. A login is rejected if Kubernetes cannot represent the
+ * name of the user or of a group.
  */
 // evidence: one-identity
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
@@ -115,8 +115,8 @@ const kapisNodes = `${nodesPath}?limit=1`;
 const nodesStatus = async (url: string, options: Call): Promise<number> => (await call(url, options)).status;
 
 /**
- * Compares every place that names the user of a token; `isBound` if the user's name or a group has the right to list
- * nodes.
+ * Compares the user of a token in whoami, a SelfSubjectReview, audit events and access reviews. `isBound` states
+ * whether the user's name or a group has the right to list nodes.
  */
 async function expectOneIdentity(token: string, expected: Partial<Identity>, isBound: boolean): Promise<void> {
   const reviewed = await call(`${gateway()}${reviewPath}`, {
@@ -135,7 +135,7 @@ async function expectOneIdentity(token: string, expected: Partial<Identity>, isB
       expect(await nodesStatus(`${base}${path}`, { token })).toBe(isBound ? 200 : 403);
 }
 
-/** Compares these places, and also the Session and the introspection of a token of this server. */
+/** Calls `expectOneIdentity`, and compares the user with the Session and the introspection of the access token. */
 async function expectOneOwnIdentity(token: string, expected: Partial<Identity>, isBound: boolean): Promise<void> {
   await expectOneIdentity(token, expected, isBound);
   const { sid, sub, username, groups } = readJWT(token).claims as Record<string, string> & { groups: string[] };
@@ -323,7 +323,7 @@ test('a ServiceAccount token identifies the same user in whoami, the audit log a
 });
 
 describe('an LDAP login', () => {
-  test('an LDAP login identifies the same user in whoami, the audit log and kube-apiserver', async () => {
+  test('a token from an LDAP login identifies the same user in whoami, the audit log and kube-apiserver', async () => {
     const response = await eventually('the directory responds', async () => {
       const given = await postForm(passwordForm('Jürgen Müller', password));
       expect(given.status).toBe(200);
@@ -398,7 +398,7 @@ describe('a login at an OpenID provider', () => {
     ['control', 'a group name is invalid'],
     ['system', 'a name begins with &quot;system:&quot;'],
   ])(
-    'a login at an OpenID provider with a name that Kubernetes does not accept is rejected: %s',
+    'a login at an OpenID provider as "%s" is rejected, since Kubernetes does not accept a name: %s',
     async (subject, reason) => {
       const { page } = await logIn(subject, 'a'.repeat(43));
       expect(page.status).toBe(403);

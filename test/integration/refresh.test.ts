@@ -125,7 +125,7 @@ describe('after the grace period', () => {
     const other = await login('admin', a);
     const first = await login('admin', a);
     const second = await refresh(first.refresh_token, a);
-    // Reuse in a later millisecond than the refresh.
+    // Reuses the refresh token in a later millisecond than the refresh.
     await new Promise((resolve) => setTimeout(resolve, 20));
     await expectRefused(first.refresh_token, b);
     await expectEnded(first.access_token);

@@ -89,7 +89,7 @@ beforeAll(async () => {
   await bindIn('generic-2', 'generic-two');
   await bindIn('generic-4', 'generic-two');
   await bindIn('generic-3', 'generic-viewer', undefined, 'view');
-  // A binding that grants nothing here.
+  // A binding without any right to namespaced resources.
   await create('/apis/rbac.authorization.k8s.io/v1/namespaces/generic-5/rolebindings', {
     metadata: { name: 'elsewhere' },
     roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'platform-node-reader' },
@@ -164,7 +164,7 @@ describe('a built-in resource', () => {
     stream.close();
   });
 
-  test('a request for an unknown resource gets 404, and one for a resource that cannot be listed gets 405', async () => {
+  test('an invalid path or parameter gets 404 or 400, and a list of a resource without the verb list gets 405', async () => {
     expectStatus(await send('gizmos'), 404, 'NotFound');
     expectStatus(await send('namespaces/generic-1/configmaps/nothing'), 404, 'NotFound');
     expectStatus(await send('tokenreviews'), 405, 'MethodNotAllowed');
@@ -252,7 +252,7 @@ describe('without the right to all namespaces', () => {
     stream.close();
   });
 
-  test('the list of namespaces contains those that a RoleBinding allows the caller to get, as in the core API', async () => {
+  test('the list of namespaces contains the namespaces that a RoleBinding allows the caller to get, as in the core API', async () => {
     const seen = await list('namespaces', tokens['generic-viewer']);
     expect(seen.items.map(({ metadata: { name } }) => name)).toEqual(['generic-3']);
     const other = await kube().stream('/api/v1/namespaces/generic-3', {
@@ -350,7 +350,7 @@ const service = (selector?: object): object =>
 const pods = async (query: string, path = 'pods'): Promise<string[]> =>
   named(await list(`${path}?label=generic-test&sortBy=.metadata.namespace&ascending=true&${query}`));
 
-describe('pods that a Service selects', () => {
+describe('the list of pods that a Service selects', () => {
   const labels = { ...label, app: 'selected' };
   beforeAll(async () => {
     for (const namespace of ['generic-1', 'generic-2']) {
@@ -363,7 +363,7 @@ describe('pods that a Service selects', () => {
     await create('/api/v1/namespaces/generic-3/pods', pod('one', { app: 'selected' }));
   });
 
-  test('pods that a Service selects are in the namespace of the Service', async () => {
+  test('the list of pods that a Service selects contains only pods in the namespace of the Service', async () => {
     await eventually('the caches have the pods', async () => {
       expect(await pods('')).toHaveLength(5);
       expect(await pods('serviceName=selecting')).toEqual(['generic-1/one', 'generic-2/two']);
@@ -373,7 +373,7 @@ describe('pods that a Service selects', () => {
     expect(await pods('serviceName=nothing')).toEqual([]);
   });
 
-  test("pods that a Service selects change with the Service's selector", async () => {
+  test("the list of pods that a Service selects changes with the Service's selector", async () => {
     const path = '/api/v1/namespaces/generic-2/services/selecting';
     await patch(path, { spec: { selector: { app: 'selected' } } });
     await eventually('the cache has the changed Service', async () => {
@@ -381,7 +381,7 @@ describe('pods that a Service selects', () => {
     });
   });
 
-  test('pods that a Service selects are hidden from callers without the right to list Services', async () => {
+  test('a list of the pods that a Service selects gets 403 without the right to list Services', async () => {
     await createClusterRole('generic-pods', [{ apiGroups: [''], resources: ['pods'], verbs: ['get', 'list'] }]);
     await bind('generic-pods', 'generic-pods', { kind: 'User', name: 'generic-none' });
     try {
@@ -517,7 +517,7 @@ describe('a custom resource', () => {
   });
 });
 
-test('a list of a resource that exceeds the memory for caches gets 503, and the message gives the reason', async () => {
+test('a list gets 503 with the reason if the resource does not fit into the memory for caches', async () => {
   const filler = 'x'.repeat(200_000);
   for (const name of namespaces)
     await create(`/api/v1/namespaces/${name}/configmaps`, object('ConfigMap', 'v1', 'large', { data: { filler } }));

@@ -57,7 +57,7 @@ afterAll(async () => {
 });
 
 const tokens = new Map<User, Promise<string>>();
-/** Sends a request with a token of that user, which is fetched once. */
+/** Sends a request with a token of the user. The token is fetched only once. */
 async function as(name: User, url: string, method = 'GET'): Promise<HttpResponse> {
   const token = tokens.get(name) ?? tokenOf(name);
   tokens.set(name, token);
@@ -169,7 +169,7 @@ const statuses = (name: User): Promise<number[]> =>
 const everywhere = (status: number): number[] => urls().map(() => status);
 
 describe('the ClusterRole platform-node-reader', () => {
-  test('a user can read nodes while bound to the ClusterRole platform-node-reader, without a new login', async () => {
+  test('the ClusterRole platform-node-reader allows a user to read nodes while a binding exists, without a new login', async () => {
     expect(await statuses('rights-reader')).toEqual(everywhere(403));
     await bind('rights-reader', 'platform-node-reader', user('rights-reader'));
     await eventually('the user is allowed to read', async () => {
@@ -181,11 +181,11 @@ describe('the ClusterRole platform-node-reader', () => {
     });
   });
 
-  test('the ClusterRole platform-node-reader allows the members of a group to read nodes', async () => {
+  test('the ClusterRole platform-node-reader allows the members of a group to read nodes at /kapis and /apis', async () => {
     expect(await statuses('rights-member')).toEqual(everywhere(200));
   });
 
-  test('the ClusterRole platform-node-reader allows reading the existing nodes', async () => {
+  test('the ClusterRole platform-node-reader allows the members of a group to list all nodes', async () => {
     const found = (await as('rights-member', `${gateway()}${nodesPath}`)).json as KubeList;
     expect(found.items).toHaveLength((await nodes()).items.length);
   });

@@ -1,6 +1,6 @@
 /**
- * Three replicas, any of which is killed at any time while users log in, refresh and revoke. `make chaos` does this for
- * ten minutes and prints statistics.
+ * Users log in, refresh tokens and revoke sessions while a random one of three replicas is killed repeatedly.
+ * `make chaos` runs this test for ten minutes and prints statistics.
  */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { randomInt } from 'node:crypto';
@@ -16,7 +16,7 @@ const users = 6;
 let third: Extra;
 let restore: () => Promise<void>;
 beforeAll(async () => {
-  // A request without a response is retried at another replica, which may be busy starting.
+  // A refresh without a response is retried at another replica, which may take long because it is starting.
   restore = await configure(({ authentication }) => {
     authentication['refreshGrace'] = '20s';
   });
@@ -61,7 +61,7 @@ test(
     if (process.env['CHAOS'] !== undefined)
       console.log(JSON.stringify({ seconds, users, kills, ...load.tally }, null, 1));
     expect(load.tally.broken).toEqual([]);
-    // docs/guides/accounts.md states one second; more is allowed because this machine builds and kills servers meanwhile.
+    // docs/guides/accounts.md states one second. This test allows five, because the machine is busy starting servers.
     expect(load.tally.latestAcceptance).toBeLessThan(5_000);
     const { logins, refreshes, revocations, reuses } = load.tally;
     expect(Math.min(kills, logins, refreshes, revocations + reuses)).toBeGreaterThan(0);

@@ -121,20 +121,20 @@ describe('a token request', () => {
     'urn:ietf:params:oauth:grant-type:device_code',
     'urn:ietf:params:oauth:grant-type:token-exchange',
   ])(
-    'a token request with grant_type %s, which the client "platform" is not allowed to use, gets 400 unauthorized_client',
+    'a token request with the supported grant_type %s gets 400 unauthorized_client if the client lacks this grant',
     async (grantType) => {
       expectProblem(await postForm({ ...right, grant_type: grantType }), 400, 'unauthorized_client');
     },
   );
 
   test.each(['Password', 'password ', 'nonsense', 'constructor', '__proto__'])(
-    'a token request with grant_type %s gets 400 unsupported_grant_type',
+    'a token request with the unknown grant_type %j gets 400 unsupported_grant_type',
     async (grantType) => {
       expectProblem(await postForm({ ...right, grant_type: grantType }), 400, 'unsupported_grant_type');
     },
   );
 
-  test('a token request with a grant that the client is not allowed to use gets 400 unauthorized_client', async () => {
+  test('a token request with the grant_type password gets 400 unauthorized_client if the client lacks this grant', async () => {
     const form = { ...bare, client_id: 'refresh-only', client_secret: clientSecrets['refresh-only'] };
     expectProblem(await postForm(form), 400, 'unauthorized_client');
   });
@@ -160,10 +160,10 @@ describe('a login of a user', () => {
     ['with NUL in the password', 'bob', 'alice keeps 7431 bees\0'],
   ])('a login %s gets 400 invalid_grant with the same message', async (_, username, password) => {
     const problem = expectProblem(await postForm(passwordForm(username, password)), 400, 'invalid_grant');
-    // A new name each time, because failures are limited per name.
+    // Uses a new username for each login, because failures are limited per username.
     const stranger = passwordForm(`stranger-${randomUUID()}`, 'wrong');
     expect(problem).toEqual(expectProblem(await postForm(stranger), 400, 'invalid_grant'));
-    // A success resets the failure.
+    // A successful login resets the count of failures.
     if (username === 'alice' || username === 'bob') await login(username);
   });
 });
@@ -209,7 +209,7 @@ describe('a malformed token request', () => {
     expectProblem(await postForm(body, { headers: { 'content-type': type } }), 415, 'invalid_request');
   });
 
-  test('a malformed token request without a media type and body gets 415', async () => {
+  test('a malformed token request without a media type or a body gets 415', async () => {
     expectProblem(await call(`${gateway()}/oauth/token`, { method: 'POST' }), 415, 'invalid_request');
     expectProblem(
       await call(`${gateway()}/oauth/token`, { method: 'POST', body: encode(right) }),
@@ -262,7 +262,7 @@ describe('a malformed token request', () => {
     ['an incomplete percent-encoding', 'grant_type=password&username=%e'],
     ['invalid UTF-8 that is percent-encoded', 'grant_type=password&username=%ff%fe'],
     ['invalid UTF-8 that is not encoded', Buffer.from('grant_type=password&username=\xff\xfe', 'latin1')],
-    ['half a surrogate', 'grant_type=password&username=%ed%a0%80'],
+    ['an unpaired surrogate', 'grant_type=password&username=%ed%a0%80'],
   ])('a malformed token request with %s gets 400 invalid_request', async (_, form) => {
     const body = Buffer.concat([Buffer.from(`${encode(platform)}&`), Buffer.from(form as string)]);
     const response = await call(`${gateway()}/oauth/token`, {
@@ -298,7 +298,7 @@ describe('the token endpoint', () => {
     expectProblem(await postForm({ ...right, client_id: 'nobody' }, { base: secureGateway() }), 401, 'invalid_client');
   });
 
-  test('the token endpoint does not exist on the aggregated listener, which returns 401 as for each unknown path', async () => {
+  test('the token endpoint does not exist on the aggregated listener, which returns 401 as for any unknown path', async () => {
     expect((await postForm(right, { base: aggregated() })).status).toBe(401);
   });
 

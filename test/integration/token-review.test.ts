@@ -1,6 +1,6 @@
 /**
- * TokenReviews through the gateway, as components with delegated authentication send them (docs/reference/gateway.md#tokens). Each review
- * that the gateway forwards is authenticated by a real kube-apiserver.
+ * TokenReviews that components with delegated authentication send through the gateway
+ * (docs/reference/gateway.md#tokens). A real kube-apiserver authenticates the tokens in forwarded reviews.
  */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { writeFileSync } from 'node:fs';
@@ -32,7 +32,7 @@ const json = 'application/json';
 const protobuf = 'application/vnd.kubernetes.protobuf';
 /** User who is allowed to create TokenReviews. */
 const reviewer = 'token-reviewer';
-/** User who is allowed to impersonate this reviewer, and nothing else. */
+/** User who is allowed to impersonate `reviewer` and alice, and has no other rights. */
 const deputy = 'deputy-reviewer';
 /** User who must change the password before anything else. */
 const newcomer = 'reviewed-newcomer';
@@ -45,7 +45,7 @@ let alice: Tokens;
 let restore: () => Promise<void>;
 
 beforeAll(async () => {
-  // An id_token that is a bearer token at the gateway.
+  // Makes the gateway accept id_tokens of this client as bearer tokens.
   restore = await configure((configuration) => {
     configuration['gateway'] = { ...(configuration['gateway'] as object), idTokenClients: [platform.client_id] };
   });
@@ -214,7 +214,7 @@ describe('the right to create TokenReviews', () => {
     },
   );
 
-  test('a TokenReview on behalf of an impersonated user requires the right of that user, not that of the caller', async () => {
+  test('a TokenReview on behalf of an impersonated user requires the right of the impersonated user, not of the caller', async () => {
     const asReviewer = await post(alice.access_token, {
       token: deputyToken,
       headers: { 'impersonate-user': reviewer },

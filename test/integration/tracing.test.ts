@@ -1,4 +1,4 @@
-/** Traces of this server and of a real kube-apiserver, read with the official types of OTLP (test/clients/go/collector). */
+/** Traces of this server and a real kube-apiserver, decoded with the OTLP types of test/clients/go/collector. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -71,7 +71,7 @@ const spanOf = (kind: 'CLIENT' | 'SERVER', matches: (span: Span) => boolean): Pr
     return found;
   });
 
-/** Returns the span of a request to this server, and that of the request to kube-apiserver. */
+/** Returns the span of a request to this server, and the span of the resulting request to kube-apiserver. */
 async function spansOf(response: HttpResponse): Promise<{ own: Span; client: Span }> {
   const isOwn = (span: Span): boolean =>
     attribute(span, 'audit-id') === response.headers['audit-id'] && attribute(span, 'http.route') !== undefined;
@@ -91,7 +91,7 @@ test('kube-apiserver links its span to the span of the gateway if it does not tr
   expect(attribute(theirs, 'audit-id')).toBe(response.headers['audit-id']);
 });
 
-test('kube-apiserver continues the trace of a gateway whose user is in group system:masters', async () => {
+test('kube-apiserver continues the trace of a gateway whose user is in the group system:masters', async () => {
   const { dir, kubeconfig, address } = lab();
   const http = await freePort(26_000);
   const ports = { http, https: await freePort(http + 1), aggregated: await freePort(11_900, address) };
@@ -107,7 +107,7 @@ test('kube-apiserver continues the trace of a gateway whose user is in group sys
   }
 });
 
-/** Returns true for a span of the listener for kube-apiserver. */
+/** Returns true for a span of the aggregated listener that has a link. */
 const isAggregated = (span: Span): boolean =>
   attribute(span, 'http.route')?.startsWith(`${apisPath}/nodes`) === true && (span.links ?? []).length > 0;
 

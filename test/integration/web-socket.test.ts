@@ -66,7 +66,7 @@ const withToken = (url: string, token: string, ca: string | Buffer): Promise<Lis
     dispatcher: new Agent({ connect: { ca } }),
   });
 
-/** Returns a node as this server returns it, given that of the core API. */
+/** Converts a node of the core API to the node that this server returns. */
 const asKapis = ({ metadata, ...rest }: KubeObject): object => {
   const { managedFields: _, ...shown } = metadata;
   return { ...rest, metadata: { ...shown, selfLink: nodePath(metadata.name) } };

@@ -1,14 +1,15 @@
 /**
- * Collections that outlive a call and grow are bounded by BoundedCache or InProgress (src/runtime/bounded-cache.ts). All others are in this
- * list with a reason: requests do not choose their keys, or they cannot grow.
+ * Checks that every collection that outlives a call and can grow is bounded by `BoundedCache` or `InProgress`
+ * (src/runtime/bounded-cache.ts). Exceptions are listed below with a reason, for example that requests do not
+ * choose the keys of the collection.
  */
 import { expect, test } from '@jest/globals';
 import { globSync, readFileSync } from 'node:fs';
 import { collectionsIn } from './collections.ts';
 
 /**
- * The allowed collections, grouped by reason. Each is a path below src/ without `.ts`, the class or function (nothing for a
- * module), and the name.
+ * Collections that are allowed without a bound, grouped by reason. An entry contains a path below src/ without
+ * `.ts`, the class or function (empty for a module), and the name of the collection.
  */
 const argued: Readonly<Record<string, readonly string[]>> = {
   'it implements the bounded collections': [
@@ -152,11 +153,11 @@ const argued: Readonly<Record<string, readonly string[]>> = {
   ],
 };
 
-/** Leaves out code that runs in a browser or for one command of one user. */
+/** Reports whether the file is part of the server, not of the code for browsers or the command line. */
 const isServer = (file: string): boolean => !/^src\/(?:docs\/explorer\/browser|cli)\//.test(file);
 
 // evidence: bounded-collections
-test('a collection that may outlive a call is bounded, or listed in this test with a reason', () => {
+test('a collection that can outlive a call is bounded, or listed in this test with a reason', () => {
   const found = globSync('src/**/*.ts')
     .filter(isServer)
     .flatMap((file) =>
@@ -166,7 +167,7 @@ test('a collection that may outlive a call is bounded, or listed in this test wi
     );
   const all = Object.values(argued).flat();
   expect({
-    // Make it a BoundedCache or an InProgress, or give the reason above.
+    // Use `BoundedCache` or `InProgress` for these collections, or add them to `argued` with a reason.
     unbounded: found.filter((one) => !all.includes(one)),
     gone: all.filter((one) => !found.includes(one)),
   }).toEqual({ unbounded: [], gone: [] });

@@ -1,4 +1,4 @@
-/** Finds the collections in a source file that may outlive the call that creates them, and grow. */
+/** Finds the collections in a source file that can grow and can outlive the call that creates them. */
 import { parseSync, visitorKeys } from 'oxc-parser';
 
 interface Node {
@@ -32,7 +32,7 @@ function nameOf(node: unknown): string {
   return typeof name === 'string' ? name : '';
 }
 
-/** Returns `this.#field` or a variable; undefined for anything else. */
+/** Returns the name of a field of `this` or of a variable, or undefined for any other expression. */
 function targetOf(node: unknown): string | undefined {
   if (!isNode(node)) return undefined;
   if (node.type === 'Identifier') return nameOf(node);
@@ -111,7 +111,7 @@ class Finder {
     const left = node['left'] as Node;
     const target = targetOf(left);
     if (target !== undefined && makes(node['right'])) this.#made.push({ target, path });
-    // An array or an object that gets another member.
+    // The assignment adds a member to an array or an object.
     if (left.type === 'MemberExpression' && left['computed'] === true)
       this.#mutated.add(targetOf(left['object']) ?? '');
   }

@@ -1,4 +1,4 @@
-/** Links in documents lead to a file of the repository and to a heading in it. Diagrams are well-formed. */
+/** Checks that links in documents lead to existing files and headings, and that diagrams are well-formed. */
 import { expect, test } from '@jest/globals';
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -34,14 +34,14 @@ test.each(documents)('the links in %s are valid', (file) => {
 });
 
 const flowchartNode = String.raw`\w+(?:\["[^"]+"\]|\[\("[^"]+"\)\]|\{"[^"]+"\})?`;
-/** The statements of Mermaid that the documents use, by kind of diagram. */
+/** Patterns of the Mermaid statements that documents are allowed to contain, by kind of diagram. */
 const statements: Readonly<Record<string, RegExp>> = {
   flowchart: new RegExp(
     String.raw`^(?:subgraph \w+\["[^"]+"\]|end|${flowchartNode}(?: -->(?:\|(?:"[^"]+"|\w+)\|)? ${flowchartNode})?)$`,
   ),
   sequenceDiagram: /^(?:(?:participant|actor) \w+ as .+|\w+--?>>\w+: [^;#]+)$/,
 };
-/** The names that a statement refers to, and those to which it gives a text. */
+/** Matches the nodes that a statement refers to; `labels` matches the nodes for which a statement defines a label. */
 const references = /^(\w+)(?:\W.*)? -->(?:\|[^|]*\|)? (\w+)|^(\w+)--?>>(\w+):/;
 const labels = /(\w+)(?:\[|\{)|^(?:participant|actor) (\w+)/g;
 

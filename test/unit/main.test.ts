@@ -4,13 +4,13 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { execute } from '../../hack/cluster/exec.ts';
 
-/** Emits SIGTERM once main.ts handles it, before it imports anything. */
+/** Emits SIGTERM after main.ts has installed its signal handlers, and before main.ts imports other modules. */
 const early = `process.on('newListener', (name) => {
   if (name === 'SIGINT') process.emit('SIGTERM');
 });`;
 
 test.each([['credential'], ['--namespace=ns']])(
-  'a start with an older Node.js prints one line with the required version: %s',
+  'the command "%s" with an older Node.js prints one line with the required version',
   async (argument) => {
     const older = `Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '20.20.2' } });`;
     const main = join(import.meta.dirname, '../../src/main.ts');
@@ -28,7 +28,7 @@ test.each([['credential'], ['--namespace=ns']])(
   },
 );
 
-test('a command that receives a signal while its modules are imported exits', async () => {
+test('a command exits when it receives a signal while its modules are imported', async () => {
   const main = join(import.meta.dirname, '../../src/main.ts');
   const tool = spawn(process.execPath, ['--import', `data:text/javascript,${early}`, main, 'hash-password'], {
     stdio: ['pipe', 'ignore', 'ignore'],

@@ -1,4 +1,4 @@
-/** Keys and certificates of the local control plane (hack/cluster/pki.ts). */
+/** Tests the keys and certificates of the local control plane (hack/cluster/pki.ts). */
 import { expect, test } from '@jest/globals';
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { createAuthority, loadAuthority, signingKey } from '../../hack/cluster/pki.ts';

@@ -1,6 +1,6 @@
 /**
- * A log store, a grant or an identity provider consists of one file or folder, one line in an index and one block of the configuration
- * schema. No other file of src contains its name.
+ * Tests that each log store, grant and identity provider consists of one file or folder, one line in an index and one
+ * block of the configuration schema, and that no other file of src contains its name.
  */
 import { expect, test } from '@jest/globals';
 import { globSync, readFileSync } from 'node:fs';
@@ -12,13 +12,13 @@ const grant = ['config/schema.ts', 'oauth/grants/index.ts'];
 /** Clients of the token endpoint: the credential plugin and the page at /docs. */
 const [plugin, page] = ['cli/credential/', 'docs/explorer/browser/'];
 
-/** `places`: the files and folders of src that contain the name. */
+/** The names of log stores, grants and identity providers. `places` are the only files of src that contain a name. */
 const additions: readonly (readonly [what: string, name: RegExp, places: readonly string[]])[] = [
   ['log store loki', /loki/i, [...logStore, 'logs/stores/loki/']],
-  // OpenSearch and Elasticsearch share a query language and the folder of its client.
+  // OpenSearch and Elasticsearch share a query language, and therefore a folder.
   ['log store opensearch', /opensearch/i, [...logStore, 'logs/stores/search/']],
   ['log store elasticsearch', /elasticsearch/i, [...logStore, 'logs/stores/search/']],
-  // These words also mean other things outside of grants.
+  // These words also occur outside of grants, with other meanings.
   ['grant password', /passwordGrant|grant.*'password'/i, [...grant, 'oauth/grants/password.ts', plugin]],
   [
     'grant refresh_token',

@@ -26,14 +26,14 @@ async function outcomeOf(
 function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);
-    // A zombie has ended, even if its parent has not waited for it.
+    // A zombie process has ended, even if its parent process has not yet collected its exit status.
     return !readFileSync(`/proc/${pid}/stat`, 'utf8').includes(') Z ');
   } catch {
     return false;
   }
 }
 
-test('a suite whose tests pass succeeds, and includes the CPU time of the processes that its tests start', async () => {
+test('a suite whose tests pass succeeds, and its CPU time includes the processes that its tests start', async () => {
   const burn = 'while (process.cpuUsage().user < 3e5);';
   const text = `test('good', () => {
     require('node:child_process').execFileSync(process.execPath, ['-e', ${JSON.stringify(burn)}]);
@@ -43,7 +43,7 @@ test('a suite whose tests pass succeeds, and includes the CPU time of the proces
   expect(outcome.cpuSeconds).toBeGreaterThan(0.3);
 });
 
-test('a suite with a failed test reports the failure with the console lines of its file', async () => {
+test('a suite with a failed test reports the failure with the console lines of the test file', async () => {
   const text = "test('bad', () => { console.warn('a hint'); throw new Error('the reason'); });";
   const good = "test('good', () => undefined);";
   const outcome = await outcomeOf('fails', { 'bad.test.js': text, 'good.test.js': good }, 1_000);
@@ -60,7 +60,7 @@ test('a suite whose setup aborts the run starts no further file and reports the 
   expect(outcome.failures).toHaveLength(1);
 });
 
-/** Returns the outcome of a suite that does not end, with increasing limits until jest got far enough. */
+/** Runs a suite that never ends, with an increasing time limit until `isEnough` accepts its outcome. */
 async function ended(
   name: string,
   files: Readonly<Record<string, string>>,

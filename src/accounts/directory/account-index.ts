@@ -6,7 +6,7 @@ import type { Account } from './account.ts';
  */
 export const normalizedLogin = (login: string): string => login.toLowerCase();
 
-/** Keys by which accounts are found besides the username: the e-mail address and each identity. */
+/** Index keys of an account in addition to its username: one for the e-mail address and one for each identity. */
 export const emailKey = (email: string): string => `e:${normalizedLogin(email)}`;
 export const identityKey = ({ provider, subject }: Identity): string => `i:${provider}:${subject}`;
 export const keysOf = ({ email, identities }: Account): string[] => [

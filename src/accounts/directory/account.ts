@@ -1,4 +1,6 @@
-/** Accounts that may log in: configured users, and User objects with the Secrets that hold their passwords. */
+/**
+ * Accounts that are allowed to log in: configured users, and User objects with the Secrets that hold their passwords.
+ */
 import type { PlatformConfiguration } from '../../config/schema.ts';
 import type { Identity } from '../../tokens/sessions/session.ts';
 import type { SecretKeyRef, SecretRefs } from '../../cluster/secret-refs.ts';
@@ -6,7 +8,7 @@ import { passwordSecretOf, type User, type Users } from './users.ts';
 import { changedKey, credentialOf, rehashedKey, unlockedKey, type Credential } from './credentials.ts';
 import { createHash } from 'node:crypto';
 
-/** RFC 9562 section 6.6: the namespace for URLs. */
+/** The UUID namespace for URLs (RFC 9562 section 6.6). */
 const urlNamespace = '6ba7b811-9dad-11d1-80b4-00c04fd430c8';
 
 /** Returns the name-based UUID, version 5 (RFC 9562 section 5.5). `namespace` is a UUID. */
@@ -21,7 +23,7 @@ export function uuidV5(namespace: string, name: string): string {
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20, 32)}`;
 }
 
-/** Returns the uid of a configured user: the same on every replica and after every restart. */
+/** Returns the uid of a configured user. The uid is the same on every replica and after every restart. */
 export const configuredUserUID = (issuer: string, username: string): string =>
   uuidV5(uuidV5(urlNamespace, issuer), username);
 
@@ -36,7 +38,7 @@ export interface Account extends Credential {
   readonly passwordChangeRequired: boolean;
   /** Secret and key in which the hash is or will be stored. Undefined if the configuration contains the hash itself. */
   readonly passwordRef: SecretKeyRef | undefined;
-  /** Changes when the failed logins of the user are reset. */
+  /** Value that changes whenever the failed logins of the user are reset. */
   readonly unlocked: string | undefined;
   /** Identities at identity providers that are allowed to log in as this user. */
   readonly identities: readonly Identity[];

@@ -1,4 +1,4 @@
-/** OAuth clients: configured ones with the Secrets that they refer to, and built-in ones. */
+/** OAuth clients: configured clients with the Secrets that they refer to, and built-in clients. */
 import { createHash, timingSafeEqual } from 'node:crypto';
 import {
   wellKnownClient,
@@ -34,9 +34,9 @@ const publicClient: ConfiguredClient = {
  */
 export const pagesClient: ConfiguredClient = { ...publicClient, name: 'platform-pages', grantTypes: [], scopes: [] };
 
-/** Clients that exist without configuration. A configured client of the same name replaces them. */
+/** Built-in clients, which need no configuration. A configured client replaces the built-in client of the same name. */
 export const builtInClients = (issuer: string): readonly ConfiguredClient[] => [
-  // The credential plugin for kubectl; RFC 8252 section 7.3.
+  // The credential plugin for kubectl, a native program that listens on loopback (RFC 8252 section 7.3).
   { ...publicClient, name: 'platform-cli', redirectURIs: ['http://127.0.0.1/callback', 'http://[::1]/callback'] },
   // The API explorer needs no consent, because it is part of this server.
   { ...publicClient, name: 'platform-docs', redirectURIs: [`${issuer}/docs/callback`], consent: false },
@@ -58,7 +58,7 @@ export interface Client {
   /** True if the client's secret is the published default. */
   readonly hasKnownSecret: boolean;
   readonly scopes: readonly string[];
-  /** Other resource servers for which the client is allowed to get tokens (RFC 8707). */
+  /** Resource servers, other than this server, for which the client is allowed to get tokens (RFC 8707). */
   readonly resources: readonly string[];
   readonly idTokenSignedResponseAlg: ConfiguredClient['idTokenSignedResponseAlg'];
   /** The subject of tokens that the client gets for itself. */
@@ -125,7 +125,7 @@ export class Clients {
   }
 
   #client(configured: ConfiguredClient, issuer: string): Client {
-    // No configured user can have such a username.
+    // No configured user can have this username, because it contains colons.
     const { name, secretHash } = configured;
     const username = `platform:client:${name}`;
     const expected = configured.secret ?? (configured.secretRef && this.#secrets.read(configured.secretRef));

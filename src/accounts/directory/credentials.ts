@@ -5,7 +5,7 @@ import { BoundedCache } from '../../runtime/bounded-cache.ts';
 
 /** Milliseconds after which a secret is hashed again. */
 const ttl = 24 * 3_600_000;
-/** Maximum number of clients in the cache, which drops the least recently used ones. */
+/** Maximum number of clients in the cache. A full cache drops the least recently used client. */
 const maxEntries = 1_000;
 
 /**
@@ -31,13 +31,13 @@ export class KnownSecrets {
 }
 
 /**
- * Key beside a hash that replaced a weaker hash of the same password. Its value contains the fingerprint of the new
- * hash and the inherited credentialID. The value applies to no other hash.
+ * Returns the key for data about a hash that replaced a weaker hash of the same password. The value contains the
+ * fingerprint of the new hash and the inherited credentialID. The value applies to no other hash.
  */
 export const rehashedKey = (key: string): string => `${key}.rehashed`;
-/** Key beside a hash for the time at which the user chose the password. */
+/** Returns the key for the time at which the user chose the password. `key` is the key of the hash. */
 export const changedKey = (key: string): string => `${key}.changed`;
-/** Key beside a hash for the time at which the user was last unlocked. */
+/** Returns the key for the time at which the user was last unlocked. `key` is the key of the hash. */
 export const unlockedKey = (key: string): string => `${key}.unlocked`;
 
 export const credentialIDOf = (hash: string): string => createHash('sha256').update(hash).digest('hex').slice(0, 32);
@@ -45,7 +45,9 @@ export const credentialIDOf = (hash: string): string => createHash('sha256').upd
 export interface Credential {
   /** Hash; undefined while its Secret is missing. Nobody can log in as this user without a hash. */
   readonly passwordHash: string | undefined;
-  /** Changes with the password. A change revokes the sessions that were created with another password. */
+  /**
+   * Identifier that changes with the password. A change revokes the sessions that were created with another password.
+   */
   readonly credentialID: string;
 }
 

@@ -24,9 +24,9 @@ const maxWait = 2_000;
 
 /** An e-mail address or identity that several accounts have, although it must identify a single account. */
 export interface Shared {
-  /** Description for messages. */
+  /** Description of the shared value, for messages. */
   readonly by: string;
-  /** Sorted usernames. */
+  /** Sorted usernames of the other accounts that have the value. */
   readonly others: readonly string[];
 }
 
@@ -174,8 +174,8 @@ export class Directory {
   }
 
   /**
-   * Returns the display names of the identity providers at which the account can have its password. Returns none if
-   * this server stores the password hash.
+   * Returns the display names of the identity providers that may store the account's password. Returns no names if this
+   * server stores the password hash.
    */
   passwordProvidersOf({ passwordHash, identities }: Account): readonly string[] {
     if (passwordHash !== undefined) return [];
@@ -260,8 +260,8 @@ export class Directory {
   }
 
   /**
-   * Reports the parameters of all hashes to the verification of passwords, so that a failed login takes as long as the
-   * slowest hash.
+   * Passes the parameters of all stored hashes to `Passwords`, so that a failed login takes as long as the slowest
+   * hash.
    */
   #prepare(): void {
     const hashes = [

@@ -30,7 +30,7 @@ export class UserConditions {
   readonly #log: Logger;
   readonly #clock: Clock;
   readonly #waiting = new Set<string>();
-  /** By username: the users that shared an e-mail address or identity with that user at the user's last check. */
+  /** For each username: the users that shared an e-mail address or identity with that user at the user's last check. */
   readonly #sharing = new Map<string, readonly string[]>();
   #cancel: (() => void) | undefined;
   #isStopped = false;
@@ -116,8 +116,8 @@ export class UserConditions {
   #isWritten(user: User): boolean {
     const before = conditionOf(user);
     const { status, reason, message } = this.#acceptanceOf(user);
-    // Messages are compared only for this reason. Messages for other reasons may differ between two versions of the
-    // server, which may run at the same time.
+    // Messages are compared only for the reason `Ambiguous`. Messages for other reasons may differ between two versions
+    // of the server, which may run at the same time.
     return (
       before?.status === status && before.reason === reason && (reason !== ambiguous || before.message === message)
     );

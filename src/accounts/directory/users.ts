@@ -13,7 +13,7 @@ import { Topic } from '../../runtime/lifecycle.ts';
 import type { Identity } from '../../tokens/sessions/session.ts';
 import { secretValue, type Secret, type SecretKeyRef } from '../../cluster/secret-refs.ts';
 
-/** metav1.Condition. */
+/** The fields of metav1.Condition. */
 export interface Condition {
   readonly type: string;
   readonly status: 'True' | 'False' | 'Unknown';
@@ -112,7 +112,10 @@ export class Users {
     return this.#users.list();
   }
 
-  /** Returns the hash of a user's password, or the value that `keyFor` names beside it. */
+  /**
+   * Returns the hash of a user's password, or the value that is stored under the key that `keyFor` derives from the key
+   * of the hash.
+   */
   passwordValue(userUID: string, keyFor: (key: string) => string = (key) => key): string | undefined {
     const { name, key } = passwordSecretOf(userUID);
     return secretValue(this.#secrets.get(this.#namespace, name), keyFor(key));

@@ -1,8 +1,8 @@
 /**
  * Login history: successful and failed logins with time and address, in one object per user in the namespace of the
  * release. The object is named by the uid, so a later user of the same name does not inherit the history. Replicas do
- * not cache the history: each request for it reads the object from the cluster. A login never waits for a write of the
- * history.
+ * not cache the history: each request for the history reads the object from the cluster. A login never waits for a
+ * write of the history.
  */
 import { BoundedCache, copied } from '../../runtime/bounded-cache.ts';
 import { iamAPIVersion, loginHistoriesPath } from '../../config/names.ts';
@@ -23,7 +23,7 @@ import { WriteBehind } from '../../cluster/write-behind.ts';
 export type LoginOutcome = 'LoggedIn' | 'WrongPassword' | 'NoPassword' | 'Disabled' | 'Limited';
 
 export interface LoginRecord {
-  /** RFC 3339. */
+  /** Time of the login in RFC 3339 format. */
   readonly time: string;
   readonly success: boolean;
   readonly reason: LoginOutcome;
@@ -85,7 +85,7 @@ export class LoginHistories {
     namespace: string;
     settings: () => LoginHistorySettings;
     directory: Pick<Directory, 'configured' | 'configuredAccounts'>;
-    /** Called after each successful login. `time` is RFC 3339. */
+    /** Called after each successful login. `time` is in RFC 3339 format. */
     loggedIn: (user: LoginUser, time: string) => void;
     /** Returns whether this replica deletes expired objects. */
     maySweep: () => boolean;

@@ -17,7 +17,7 @@ const interval = 60_000;
 
 interface LastLogin {
   readonly uid: string;
-  /** RFC 3339. */
+  /** Time of the login in RFC 3339 format. */
   readonly time: string;
 }
 
@@ -25,7 +25,7 @@ export class LastLogins {
   readonly #objects: Objects<User>;
   readonly #users: Pick<Users, 'get'>;
   readonly #writes: WriteBehind<LastLogin>;
-  /** Times by uid, in milliseconds since the epoch. */
+  /** Times of the logins whose write was queued, by uid, in milliseconds since the epoch. */
   readonly #noted = new BoundedCache<number>({
     name: 'last_logins',
     maxEntries: 10_000,
@@ -44,7 +44,7 @@ export class LastLogins {
     });
   }
 
-  /** Queues a write. Configured users have no status. */
+  /** Queues a write of the login time. Configured users have no status. */
   note({ username, uid }: Pick<Account, 'username' | 'uid'>, time: string): void {
     const at = parseMilliseconds(time);
     if (at - (this.#noted.get(uid) ?? -Infinity) < interval || !this.#isDue(username, { uid, time })) return;

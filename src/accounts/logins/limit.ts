@@ -5,10 +5,10 @@
  * - wider limits per address and per client within a sliding window.
  *
  * Nonexistent names count like existing names. Users are counted by the typed name: a count shared by an e-mail address
- * and a username would reveal that they belong together. Failures with other names than the username also share one
- * count per account. Logins by username ignore that count. Replicas share the first two counts (shared-failures.ts),
- * and each user's familiar addresses, from which the user has logged in. Failures from other addresses do not delay a
- * login from a familiar address. No login waits for other replicas.
+ * and a username would reveal that they belong together. Failed logins with a name other than the username also share
+ * one count per account. Logins by username ignore that count. Replicas share the first two counts
+ * (shared-failures.ts), and each user's familiar addresses, from which the user has logged in. Failures from other
+ * addresses do not delay a login from a familiar address. No login waits for other replicas.
  */
 import { BoundedCache } from '../../runtime/bounded-cache.ts';
 import { limitedAttempts } from '../../runtime/metrics/definitions.ts';
@@ -29,19 +29,22 @@ export interface LoginAttempt {
   readonly client: string;
 }
 
-/** A guess at a device's user code by a user who is logged in. Counted separately from logins. */
+/** A guess at a device's user code by a user who is logged in. Such guesses are counted separately from logins. */
 export interface UserCodeAttempt extends Omit<LoginAttempt, 'guesses' | 'account'> {
   readonly guesses: 'user code';
 }
 
-/** A guess at the secret of a client. Never delayed, because strangers could then delay the client itself. */
+/**
+ * A guess at the secret of a client. Such guesses are never delayed, because strangers could then delay the client
+ * itself.
+ */
 export interface SecretAttempt extends Omit<LoginAttempt, 'guesses' | 'username' | 'account'> {
   readonly guesses: 'secret';
 }
 
 /**
- * A guess at the code of a login at an OpenID provider. Counted only per address, because the caller chooses all other
- * values.
+ * A guess at the code of a login at an OpenID provider. Such guesses are counted only per address, because the caller
+ * chooses all other values.
  */
 export interface ProviderCodeAttempt extends Pick<LoginAttempt, 'address'> {
   readonly guesses: 'provider code';
@@ -59,7 +62,7 @@ const kinds = {
   'user code': { pair: 'f', user: 'g', address: 'h', client: 'i' },
   'provider code': { pair: '', user: '', address: 'j', client: '' },
 } as const;
-/** Key prefix for failures at an account with names other than its username. */
+/** Key prefix for failed logins to an account by a name other than its username. */
 const accountKind = 'n';
 
 /** Maximum entries of each table. A count takes about 300 bytes, and a window with its parts at most 1 KiB. */
@@ -401,7 +404,7 @@ export class LoginLimiter {
     this.#windows.set(key, failures, this.#limit().within);
   }
 
-  /** Returns the parts that still count, oldest first. */
+  /** Returns the parts of a window that still count, oldest first. */
   #read(key: string, now: number): Failures[] {
     return this.#windows.get(key)?.filter(({ last }) => now - last < this.#limit().within) ?? [];
   }
@@ -458,7 +461,7 @@ interface Keys {
   /** Keys of the host and, for IPv6, of its network. A network is allowed more failures than a host. */
   readonly addresses: readonly string[];
   readonly client: string | undefined;
-  /** The user, and the account if it is counted separately. */
+  /** The user, and the account if the account is counted separately. */
   readonly owners: readonly string[];
 }
 

@@ -5,8 +5,8 @@
  * are shared too: otherwise the responses of other replicas would reveal which names exist. An object outlives its
  * replica until its failures are too old to count.
  *
- * Familiar addresses are in one object to which all replicas add missing entries. This costs one small write per day
- * and pair. The object outlives all replicas.
+ * Familiar addresses are in one object to which all replicas add missing entries. Each pair of user and address costs
+ * at most one small write per day. The object outlives all replicas.
  */
 import { randomUUID } from 'node:crypto';
 import { iamAPIVersion, loginFailuresPath } from '../../config/names.ts';
@@ -24,12 +24,12 @@ interface LoginFailureTable extends KubeObject {
     readonly failures: readonly {
       readonly key: string;
       readonly count: number;
-      /** RFC 3339. */
+      /** Time of the last failure in RFC 3339 format. */
       readonly last?: string;
-      /** RFC 3339. */
+      /** Time up to which failures no longer count, in RFC 3339 format. */
       readonly forgiven?: string;
     }[];
-    /** Time of the last login by pair of user and address. RFC 3339. */
+    /** Time of the last login by pair of user and address, in RFC 3339 format. */
     readonly familiar?: Readonly<Record<string, string>>;
   };
 }

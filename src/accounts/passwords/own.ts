@@ -13,7 +13,7 @@ import type { Passwords } from './passwords.ts';
 /**
  * Reason why a password was not changed, with a message for the user. 'unchangeable': the password cannot be changed
  * here. 'unfit': the new password breaks a rule. 'wrong': the current password is wrong. 'limited': too many attempts
- * failed; the next one is allowed after `retryAfter` seconds.
+ * failed; the next attempt is allowed after `retryAfter` seconds.
  */
 export type NotChanged = { readonly message: string } & (
   { readonly reason: 'unchangeable' | 'unfit' | 'wrong' } | { readonly reason: 'limited'; readonly retryAfter: number }
@@ -57,7 +57,7 @@ export class OwnPassword {
   }
 
   /**
-   * Returns undefined once the password is changed and this replica has seen the change. Throws like
+   * Changes the password if `current` is correct. Returns undefined once this replica has seen the change. Throws like
    * `PasswordStore.change`.
    */
   async change(

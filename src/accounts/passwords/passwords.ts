@@ -43,6 +43,18 @@ export const nativeHashFunctions: HashFunctions = {
   },
 };
 
+/**
+ * Returns a well-formed hash with these parameters that no password has. Its digest is random, so that creating the
+ * decoy computes no hash.
+ */
+function decoyOf(parameters: HashParameters): string {
+  const [name, ...costs] = parameters.split(':');
+  const base64 = (bytes: number): string => randomBytes(bytes).toString('base64').replace(/=+$/, '');
+  if (name === 'bcrypt') return `$2b$${costs[0]?.padStart(2, '0')}$${base64(40).replaceAll('+', '.').slice(0, 53)}`;
+  const [memory, passes, lanes] = costs;
+  return `$argon2id$v=19$m=${memory},t=${passes},p=${lanes}$${base64(16)}$${base64(32)}`;
+}
+
 const workOf = (parameters: HashParameters): number =>
   parameters
     .split(':')
@@ -65,7 +77,7 @@ export class Passwords {
     total: maxConcurrentHashes(availableParallelism(), process.env),
     queue: { total: 256, perUser: 64, timeout: 60_000 },
   });
-  readonly #decoys = new Map<HashParameters, Promise<string>>();
+  readonly #decoys = new Map<HashParameters, string>();
   /** Running mean of the duration of a verification in milliseconds, by hash parameters. */
   readonly #costs = new Map<HashParameters, number>();
   #inUse: readonly HashParameters[] = [preferred];
@@ -87,12 +99,13 @@ export class Passwords {
 
   /**
    * Sets the hash parameters in use, so that a failure never takes less time than a hash with the slowest parameters.
-   * Measures each set of parameters once, on a decoy. If that fails, the parameters are measured at their first use.
-   * Never rejects.
+   * Several sets of parameters are measured once each, on a decoy; a single set needs no comparison. If that fails, the
+   * parameters are measured at their first use. Never rejects.
    */
   async prepare(inUse: Iterable<HashParameters>): Promise<void> {
     const all = [...new Set(inUse)];
     this.#inUse = all.length === 0 ? [preferred] : all;
+    if (this.#inUse.length === 1) return;
     for (const parameters of this.#inUse)
       if (!this.#costs.has(parameters)) await this.#verifyDecoy(parameters, '').catch(() => undefined);
   }
@@ -101,7 +114,7 @@ export class Passwords {
    * Performs exactly one verification. If there is no hash (no such user), verifies a decoy with the slowest
    * parameters. Failures take at least as long as the slowest hash in use. For users who are not `active`, the
    * verification always fails, after the same time. `source` is the caller's address, by which callers share the
-   * threads (Slots). Throws 429.
+   * threads (Slots). Throws 429 if too many verifications wait for a thread.
    */
   async verify(
     hash: string | undefined,
@@ -143,12 +156,7 @@ export class Passwords {
 
   async #verifyDecoy(parameters: HashParameters, password: string): Promise<void> {
     let decoy = this.#decoys.get(parameters);
-    if (decoy === undefined) {
-      decoy = this.#functions.hash(randomBytes(16).toString('base64'), parameters);
-      this.#decoys.set(parameters, decoy);
-      // The next use creates the decoy again.
-      decoy.catch(() => this.#decoys.delete(parameters));
-    }
-    await this.#measured(parameters, await decoy, password);
+    if (decoy === undefined) this.#decoys.set(parameters, (decoy = decoyOf(parameters)));
+    await this.#measured(parameters, decoy, password);
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Password rules of NIST SP 800-63B section 3.1.1.2: length and a list of common passwords, no composition rules. The
- * list of passwords found in breaches is that of @zxcvbn-ts/language-common (MIT).
+ * Password rules of NIST SP 800-63B section 3.1.1.2: a minimum length and a list of common passwords, but no
+ * composition rules. The list, which contains passwords found in breaches, comes from @zxcvbn-ts/language-common (MIT).
  */
 import type { Account } from '../directory/account.ts';
 import { maxPasswordBytes } from './passwords.ts';
@@ -17,7 +17,10 @@ async function readCommon(): Promise<ReadonlySet<string>> {
   return new Set(words.dictionary['passwords-common']);
 }
 
-/** Returns the rule that a new password breaks, or undefined. `current` is the current password, if known. */
+/**
+ * Returns the rule that a new password breaks; undefined if it breaks no rule. `current` is the current password, if
+ * known.
+ */
 export async function problemWith(
   password: string,
   { username, email, displayName }: Pick<Account, 'username' | 'email' | 'displayName'>,

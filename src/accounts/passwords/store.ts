@@ -100,7 +100,8 @@ export class PasswordStore {
   }
 
   /**
-   * Makes every replica reset the failed logins of a user. Resolves when this replica has reset them. Throws KubeError.
+   * Makes every replica reset the failed logins of a user. Resolves when this replica has reset the failed logins.
+   * Throws KubeError.
    */
   async unlock({ username, uid, passwordRef }: Changeable): Promise<void> {
     const unlocked = `${rfc3339(this.#clock.now())} ${randomUUID()}`;

@@ -21,7 +21,7 @@ import {
   type ProviderTypes,
 } from './provider.ts';
 
-/** Limits of concurrent logins per provider. */
+/** Limits on concurrent logins per provider. */
 const logins = {
   what: 'identity provider logins',
   total: 8,

@@ -1,4 +1,4 @@
-/** Connections to LDAP servers and the meaning of result codes. The only file that uses ldapts. */
+/** Connections to LDAP servers and the meaning of result codes. No other file uses ldapts. */
 import { Client, Filter, ResultCodeError, type Entry } from 'ldapts';
 import { once } from 'node:events';
 import { connect as connectTCP, isIP, type Socket } from 'node:net';
@@ -14,7 +14,7 @@ export interface LDAPConnection {
   close(): void;
 }
 
-/** RFC 4511 section 4.14. */
+/** OID of the StartTLS request (RFC 4511 section 4.14). */
 const startTLSRequest = '1.3.6.1.4.1.1466.20037';
 
 /** Maximum bytes that are read from an LDAP server per login. An entry, its groups and bind results are far smaller. */
@@ -29,8 +29,8 @@ const refusals: ReadonlySet<number> = new Set([19, 48, 49, 53]);
 export const isRefusal = (error: unknown): boolean => error instanceof ResultCodeError && refusals.has(error.code);
 
 /**
- * Returns the result code with its name in RFC 4511 section 4.1.9, such as `invalidCredentials (49)`. Undefined for
- * other errors.
+ * Returns the result code with its name in RFC 4511 section 4.1.9, such as `invalidCredentials (49)`. Returns undefined
+ * for other errors.
  */
 export const resultOf = (error: unknown): string | undefined =>
   error instanceof ResultCodeError
@@ -46,7 +46,8 @@ export const fill = (filter: string, values: Readonly<Record<string, string>>): 
 
 /**
  * Opens a connection, over TLS unless the configuration requests plain text. Destroys the connection `timeout`
- * milliseconds after it was opened. A lost connection is never replaced, because the new connection might not be encrypted.
+ * milliseconds after it was opened. A lost connection is never replaced, because the new connection might not be
+ * encrypted.
  */
 export async function openConnection(
   settings: Pick<LDAPSettings, 'url' | 'startTLS' | 'caCertificate' | 'timeout'>,
@@ -85,8 +86,8 @@ async function secure(
 ): Promise<Client> {
   await once(socket, 'connect');
   if (!startTLS && new URL(url).protocol === 'ldap:') return clientOn(socket);
-  // This client must not be reused: bytes that it has read after the response were sent before TLS, possibly by an
-  // attacker.
+  // This client must not be reused: it may have read bytes that arrived after the StartTLS response but before TLS,
+  // possibly from an attacker.
   if (startTLS) await clientOn(socket).exop(startTLSRequest);
   const servername = isIP(host) === 0 ? host : undefined;
   const secured = connectTLS({ socket, host, servername, ca: caCertificate });

@@ -27,7 +27,7 @@ const binary = 'objectGUID';
 /** One more than the maximum number of groups, to detect a person with too many groups. */
 const maxGroups = 201;
 
-/** Looks up the entry with the name. A name that several entries have counts as unknown. */
+/** Looks up the entry with the name. If several entries have the name, the name counts as unknown. */
 export async function lookUp(service: Service, login: string): Promise<LookUp> {
   const { settings } = service;
   const { connection, entry, subject } = await traced('search', settings, async () => {
@@ -45,8 +45,8 @@ export async function lookUp(service: Service, login: string): Promise<LookUp> {
         traced('bind', settings, async () => {
           // RFC 4513 section 5.1.2: a bind without a password succeeds for any entry.
           const isRight = entry !== undefined && password !== '' && (await canBind(client, entry.dn, password));
-          // If there is no entry, this bind replaces the bind as the entry, so that all failed logins send the same
-          // requests.
+          // If no entry was found, this bind is sent instead of a bind as the entry, so that all failed logins send the
+          // same requests.
           if (entry === undefined || isRight) await bindAsService(client, service);
           return isRight ? await statementOf(client, settings, entry) : undefined;
         }),

@@ -1,4 +1,4 @@
-/** Logins at OpenID providers (OpenID Connect Core section 3.1). The only file that uses openid-client. */
+/** Logins at OpenID providers (OpenID Connect Core section 3.1). No other file uses openid-client. */
 import * as client from 'openid-client';
 import type { OpenIDSettings, ProviderOf } from '../../config/identity-providers.ts';
 import { OAuthError } from '../../runtime/errors.ts';
@@ -59,7 +59,7 @@ class OpenIDProvider implements RedirectProvider {
     }
   }
 
-  /** Returns the OAuth error for a refused login. Undefined if the provider failed. */
+  /** Returns the OAuth error for a refused login. Returns undefined if the provider failed. */
   #refusalOf(error: unknown): OAuthError | undefined {
     const { name, displayName = name } = this.#settings;
     if (error instanceof client.AuthorizationResponseError)

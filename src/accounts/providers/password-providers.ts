@@ -69,7 +69,7 @@ export class PasswordProviders {
     };
     for (const [index, provider] of order.entries()) {
       const { name } = provider;
-      // An unavailable provider may be the provider that has the name.
+      // After a failure no provider gets the password, because the unavailable provider may have the name.
       const getsLogin = failures.size === 0 && isAllowed(name);
       const found = await recorded(provider, this.#lookUpAt(provider, getsLogin ? login : randomUUID(), source));
       if (found === undefined) continue;

@@ -89,8 +89,8 @@ const maxName = 1_024;
 
 /**
  * Returns the username for a first login: the part of an e-mail address before the "@", in lower case, without marks,
- * and with "-" instead of characters that usernames cannot have. Undefined if nothing is left. If two people get the
- * same username, the second is refused.
+ * and with "-" instead of characters that usernames cannot have. Returns undefined if nothing is left. If two people
+ * get the same username, the second is refused.
  */
 export function usernameOf(name: string): string | undefined {
   const [local = ''] = name.split('@', 1);

@@ -20,12 +20,13 @@ export interface PasswordProvider {
 }
 
 /**
- * Values that bind the response of a provider to one request. Only the browser that made the request knows all of them.
+ * Values that bind the response of a provider to one request. Only the browser that made the request knows all these
+ * values.
  */
 export interface ProviderRequest {
   readonly state: string;
   readonly nonce: string;
-  /** RFC 7636. */
+  /** PKCE code verifier (RFC 7636). */
   readonly verifier: string;
 }
 
@@ -52,14 +53,14 @@ export type ProviderKind = keyof Providers;
  * changes.
  */
 export interface ProviderParts {
-  /** Value to which `secretOf` refers. Undefined while it is missing. */
+  /** Value to which `secretOf` refers; undefined while the value is missing. */
   readonly secret: string | undefined;
   /**
    * Unique per provider, so that the response of one provider is never processed as the response of another (RFC 9700
    * section 4.4).
    */
   readonly redirectURI: string;
-  /** Milliseconds. */
+  /** Maximum difference between the clocks of this server and the provider, in milliseconds. */
   readonly clockTolerance: number;
   readonly clock: Pick<Clock, 'now'>;
   readonly log: Logger;

@@ -1,4 +1,7 @@
-/** Parameters of /apis, parsed as Kubernetes does: any text but "false" and "0" is true, and a negative number counts as unset. */
+/**
+ * Parameters of /apis, parsed as Kubernetes does: any text but "false" and "0" is true, and a negative number counts as
+ * unset.
+ */
 import { lenientParameters } from '../../http/request/parameters.ts';
 import { described, text } from '../../http/schema.ts';
 import { badRequest } from '../../runtime/errors.ts';
@@ -34,7 +37,7 @@ const outputShape = {
   timeout: commonShape.timeout,
 };
 
-/** Parameters of a list or watch. */
+/** Parameters of a list or watch request. */
 export const apisCollectionParameters = lenientParameters({
   labelSelector,
   fieldSelector: described('Kubernetes field selector of at most 32 terms', parsed(parseFieldSelector).optional()),
@@ -44,7 +47,7 @@ export const apisCollectionParameters = lenientParameters({
   ...outputShape,
 });
 
-/** Parameters of a get. */
+/** Parameters of a get request. */
 export const apisObjectParameters = lenientParameters({
   resourceVersion: described('Oldest resourceVersion that the response may have', text.optional()),
   ...outputShape,
@@ -53,8 +56,8 @@ export const apisObjectParameters = lenientParameters({
 type Selectors = Pick<ReturnType<typeof apisCollectionParameters.parse>, 'labelSelector' | 'fieldSelector'>;
 
 /**
- * Returns the filters of the selectors. The field selector may use only the resource's field labels. `name` is the single object that the
- * path names, or ''. Throws 400.
+ * Returns the filters of the selectors. The field selector can use only the resource's field labels. `name` is the
+ * single object that the path names, or ''. Throws 400.
  */
 export function selectorsOf<F>(
   { labelSelector: labels = [], fieldSelector: terms = [] }: Selectors,

@@ -2,7 +2,7 @@
 import { badRequest } from '../../runtime/errors.ts';
 
 export interface ContinueToken {
-  /** Version of the snapshot that the pages show; -1 for the current state. */
+  /** Version of the snapshot that the pages show; -1 for the current objects. */
   readonly resourceVersion: number;
   /** The smallest name that the next chunk may contain. */
   readonly start: string;

@@ -22,7 +22,10 @@ export const pathPattern = String.raw`${name}(?:\.${name}){0,${maxSegments - 1}}
 export const listedPathPattern = String.raw`${name}(?:\.${name})*`;
 const syntax = String.raw`segments are separated by dots; escape a dot within a segment, as in .metadata.labels.kubernetes\.io/os; select an array element by its index from 0, as in .status.conditions.0.type (fields also accepts .status.conditions.type for all elements)`;
 
-/** Parses `.spec.unschedulable`, `metadata.labels.kubernetes\.io/arch` or `status.addresses.0.type`. Throws 400 for an invalid path. */
+/**
+ * Parses `.spec.unschedulable`, `metadata.labels.kubernetes\.io/arch` or `status.addresses.0.type`. Throws 400 for an
+ * invalid path.
+ */
 export function parseFieldPath(path: string): readonly string[] {
   const segments: string[] = [];
   let segment = '';
@@ -46,11 +49,14 @@ export function parseFieldPath(path: string): readonly string[] {
 
 interface Segment {
   readonly text: string;
-  /** The text in UTF-8. */
+  /** The text of the segment in UTF-8. */
   readonly key: Buffer;
 }
 
-/** Returns a function that finds the string, number or boolean at a path; undefined for anything else. */
+/**
+ * Returns a function that finds the string, number or boolean at a path. That function returns undefined for any other
+ * value.
+ */
 export function scalarAt(path: readonly string[]): (object: StoredObject<unknown>) => Scalar | undefined {
   const segments = path.map((text): Segment => ({ text, key: Buffer.from(text) }));
   const isFirst = ['kind', 'apiVersion', 'metadata'].includes(path[0] ?? '');

@@ -1,4 +1,7 @@
-/** Warnings for the parameters `fields` and `fieldSelector` if they name a field that the schema of the resource does not have. */
+/**
+ * Warnings for the parameters `fields` and `fieldSelector` if they name a field that the schema of the resource does
+ * not have.
+ */
 import type { Response } from 'express';
 import { nearest } from '../../config/error-map.ts';
 import type { ResourceDefinition } from '../../cluster/catalogue/resource.ts';
@@ -15,7 +18,10 @@ const maxPathLength = 256;
 const innermost = (schema: FieldSchema): FieldSchema =>
   schema.element === undefined ? schema : innermost(schema.element);
 
-/** Returns the path without escapes up to the unknown segment, and the closest field; undefined if the schema has the path. */
+/**
+ * Returns the path without escapes up to the unknown segment, and the closest field; undefined if the schema has the
+ * path.
+ */
 function unknownField(
   schema: FieldSchema,
   path: readonly string[],
@@ -48,7 +54,7 @@ interface RequestedPath {
   readonly path: readonly string[];
 }
 
-/** Throws 400 for invalid paths, and for too many paths. */
+/** Returns the paths in the query. Throws 400 for invalid paths, and for too many paths. */
 function requestedPaths(query: URLSearchParams): readonly RequestedPath[] {
   const fields = query.get('fields');
   const selector = query.get('fieldSelector');

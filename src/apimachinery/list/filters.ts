@@ -46,7 +46,7 @@ export const propertyIs =
     sharedFilter(`${property}=${text}`, (object) => object[property] === text, inIndex(property, [text])),
   ];
 
-/** Filters by a property of any owner. */
+/** Creates a filter for objects with an owner that has the given property. */
 export const ownedBy =
   (property: 'uid' | 'kind') =>
   (text: string): Filters => [
@@ -77,7 +77,7 @@ export const annotationFilters = (selector: string): Filters =>
     return lookUp(`annotation ${JSON.stringify(requirement)}`, meets);
   });
 
-/** Returns the filter of a label selector; none if it selects everything. Throws 400. */
+/** Returns the filter of a label selector, or no filter if the selector selects everything. Throws 400. */
 export function labelFilters(text: string): Filters {
   const selector = parseLabelSelector(text);
   return selector.length === 0

@@ -1,4 +1,4 @@
-/** Parameters of /kapis for each verb. Their schemas describe and parse them. */
+/** Parameters of /kapis for each verb. The schema of a parameter both describes the parameter and parses its value. */
 import {
   decoded,
   flagParameter,
@@ -113,12 +113,12 @@ const selectorShape = {
 
 const objectShape = { ...shownShape, ...commonShape };
 
-/** Parameters that kube-apiserver has an equivalent for. */
+/** Parameters for which kube-apiserver has an equivalent. */
 export const forwardableShape = { ...selectorShape, ...objectShape, ...optionShape };
 
-/** Parameters of a get of an object that cannot be watched. */
+/** Parameters of a get request for an object that cannot be watched. */
 export const getParameters = queryParameters(objectShape);
-/** Parameters of a get of an object that can be watched. */
+/** Parameters of a get request for an object that can be watched. */
 export const kapisObjectParameters = queryParameters({ ...objectShape, watch: optionShape.watch });
 
 type Definition<F> = Pick<ResourceDefinition<F>, 'statuses' | 'statusOf' | 'filters' | 'selectedBy'>;
@@ -192,8 +192,8 @@ export function parametersOf<F>(definition: Definition<F>): KindParameters {
 }
 
 /**
- * Returns the parameters of a get of an object that can be watched, given the parameters of its watch. Most of these
- * parameters apply only with watch=true.
+ * Returns the parameters of a get request for an object that can be watched, given the parameters of its watch. Most of
+ * these parameters apply only with watch=true.
  */
 export const objectDescriptions = (watch: readonly ParameterDescription[]): readonly ParameterDescription[] =>
   watch.map((one) =>

@@ -56,7 +56,7 @@ export interface WatchOptions {
   readonly resourceVersion: RequestedVersion;
   readonly sendInitialEvents: boolean;
   readonly allowWatchBookmarks: boolean;
-  /** Seconds; undefined if the server may choose. */
+  /** Seconds; undefined if the server chooses the duration. */
   readonly timeoutSeconds: number | undefined;
 }
 

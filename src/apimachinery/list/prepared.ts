@@ -4,13 +4,11 @@ import { mapConcurrent } from '../../runtime/promises.ts';
 import { Runs } from './runs.ts';
 import type { View } from './views.ts';
 
-/**
- * Number of bytes of objects that are deflated together. When one of them changes, only its group is deflated again.
- */
+/** Number of bytes of objects that are deflated together. When an object changes, only its group is deflated again. */
 const groupSize = 64 * 1024;
 /**
- * Deflated bytes that are joined into one piece: a list in few pieces is built and sent fast, and leaves little
- * garbage.
+ * Number of deflated bytes that are joined into one piece. A list in few pieces is built and sent fast, and leaves
+ * little garbage.
  */
 const pieceSize = 64 * 1024;
 /** Groups of one list that are deflated concurrently, each in a thread. */

@@ -1,4 +1,7 @@
-/** `fields` on /kapis: cuts the requested paths out of the objects' bytes without decoding them. */
+/**
+ * Implements the parameter `fields` of /kapis: cuts the requested paths out of the objects' bytes without decoding the
+ * bytes.
+ */
 import { badRequest } from '../../runtime/errors.ts';
 import { elementsOf, membersOf } from '../../cluster/cache/json-scan.ts';
 import type { StoredObject } from '../../cluster/cache/stored-object.ts';
@@ -23,7 +26,7 @@ const [open, close, openList, closeList, comma] = ['{', '}', '[', ']', ','].map(
   Buffer,
 ];
 
-/** Parses the paths of a comma-separated list. Throws 400 for invalid paths, and for too many. */
+/** Parses the paths of a comma-separated list. Throws 400 for invalid paths, and for too many paths. */
 export function parsePaths(text: string): readonly (readonly string[])[] {
   const paths = splitAtCommas(text);
   if (paths.length > maxPaths) throw badRequest(`expected at most ${maxPaths} paths, got ${paths.length}`);
@@ -31,8 +34,8 @@ export function parsePaths(text: string): readonly (readonly string[])[] {
 }
 
 /**
- * Parses a comma-separated list of paths such as `.spec.taints,status.addresses.0,metadata.labels.kubernetes\.io/arch`. A path through an
- * array without an index applies to all its elements. Throws 400 for invalid paths.
+ * Parses a comma-separated list of paths such as `.spec.taints,status.addresses.0,metadata.labels.kubernetes\.io/arch`.
+ * A path through an array without an index applies to all its elements. Throws 400 for invalid paths.
  */
 export function parseFields(text: string): Projection {
   const root: Members = new Map();

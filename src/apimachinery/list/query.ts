@@ -27,9 +27,9 @@ interface Filtered<F> {
 }
 
 export interface ListQuery<F> extends ShownQuery, Sorting, Filtered<F> {
-  /** Starts at 1. */
+  /** Page number; the first page is 1. */
   readonly page: number;
-  /** -1 for all. */
+  /** Maximum number of items per page; -1 for all items. */
   readonly limit: number;
   /** Minimum version of the list. */
   readonly oldest: RequestedVersion;
@@ -76,7 +76,9 @@ export function queriesOf<F>(definition: ResourceDefinition<F>): KindQueries<F> 
   };
 }
 
-/** Returns the minimum version of the list. /kapis lists only the current state. Throws 400 and 422. */
+/**
+ * Returns the minimum version of the list. /kapis cannot list the objects of an earlier version. Throws 400 and 422.
+ */
 function oldestOf(sent: SentOptions): RequestedVersion {
   const { resourceVersion, resourceVersionMatch } = listOptions(sent);
   if (resourceVersionMatch === 'Exact')

@@ -1,6 +1,6 @@
 export interface RunsOptions<Item, Run> {
   readonly sizeOf: (item: Item) => number;
-  /** Size that a run reaches with its last item. */
+  /** Minimum size of a run. The item that reaches this size is the last item of the run. */
   readonly size: number;
   readonly make: (items: readonly Item[]) => Run;
 }
@@ -49,7 +49,10 @@ export class Runs<Item extends object, Run> {
     return cached;
   }
 
-  /** Returns the end of a new run: where it is large enough, or where a cached run may start. */
+  /**
+   * Returns the index after the last item of a new run. The run ends when it is large enough, or before an item with
+   * which a cached run starts.
+   */
   #endOf(items: readonly Item[], start: number, end: number): number {
     const { sizeOf, size: targetSize } = this.#options;
     let size = 0;

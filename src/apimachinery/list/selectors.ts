@@ -1,6 +1,6 @@
 /**
- * Parses the selectors of Kubernetes, with the same grammar and error messages (k8s.io/apimachinery pkg/labels/selector.go and
- * pkg/fields/selector.go).
+ * Parses the selectors of Kubernetes, with the same grammar and error messages (k8s.io/apimachinery
+ * pkg/labels/selector.go and pkg/fields/selector.go).
  */
 import { isSubdomain } from '../../config/names.ts';
 import { badRequest } from '../../runtime/errors.ts';
@@ -248,8 +248,8 @@ export interface FieldSelectorTerm {
 }
 
 /**
- * Parses `a.b=c,d!=e` (== is =), with `\,`, `\=` and `\\` in values. Throws 400; `hint` is appended to the message
- * about an invalid term.
+ * Parses `a.b=c,d!=e`, with `\,`, `\=` and `\\` in values; `==` means `=`. Throws 400; `hint` is appended to the
+ * message about an invalid term.
  */
 export function parseFieldSelector(selector: string, hint = ''): readonly FieldSelectorTerm[] {
   checkLength(selector);

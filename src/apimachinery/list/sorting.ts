@@ -41,7 +41,8 @@ function keyOf(value: Scalar | undefined): Key | undefined {
 }
 
 /**
- * Orders by the value at a path: numbers first, then times, then text by code point. Objects without a value come last in both directions.
+ * Orders by the value at a path: numbers first, then times, then text by code point. Objects without a value come last
+ * in both directions.
  */
 function orderBy(path: readonly string[], ascending: boolean): ObjectOrder<unknown> {
   const direction = ascending ? 1 : -1;

@@ -1,10 +1,12 @@
-/** Views turn stored objects into documents and watch frames. They copy bytes without decoding them. */
+/**
+ * Views turn stored objects into documents and watch frames. A view copies the bytes of objects without decoding them.
+ */
 import { lengthOf, type Streamed } from '../../http/response/write.ts';
 import { gather, type StoredObject } from '../../cluster/cache/stored-object.ts';
 import { Slice, type SignalSource } from '../../runtime/slice.ts';
 import { groupVersion, type ResourceDefinition } from '../../cluster/catalogue/resource.ts';
 
-/** metav1.ListMeta. */
+/** The fields of metav1.ListMeta. */
 export interface ListMetadata {
   readonly resourceVersion: number;
   readonly continue?: string;
@@ -24,14 +26,17 @@ export interface View<F> {
   /** True if the view belongs to one request, so that its results are not cached. */
   readonly own?: true;
   /**
-   * Lasting view from which this one was derived, and the key of the derivation. Views with the same `view` and `key`
+   * Lasting view from which this view was derived, and the key of the derivation. Views with the same `view` and `key`
    * show the same content.
    */
   readonly origin?: { readonly view: View<F>; readonly key: string };
   /** Encodes a single object as a document. */
   object(object: StoredObject<F>): Buffer[];
   readonly items: Items<F>;
-  /** Encodes the parts of a list before and after the items. `totalItems` is the count before paging, only on /kapis. */
+  /**
+   * Encodes the parts of a list before and after the items. `totalItems` is the count before paging; it is set only on
+   * /kapis.
+   */
   readonly frame: (metadata: ListMetadata, totalItems?: number) => readonly [head: Buffer, tail: Buffer];
   /** Encodes the object of a BOOKMARK. `initial` marks the end of the initial events. */
   readonly bookmark: (resourceVersion: number, initial: boolean) => Buffer[];
@@ -94,7 +99,7 @@ const bookmarkOf =
     return [Buffer.from(JSON.stringify({ kind, apiVersion, metadata }))];
   };
 
-/** Encodes metav1.ListMeta and, on /kapis, the count after the items. */
+/** Encodes the parts of a list before and after the items: metav1.ListMeta before, and on /kapis the count after. */
 function listFrame(
   kind: string,
   apiVersion: string,

@@ -16,13 +16,13 @@ export interface ChannelOptions<F> {
   readonly key: string | undefined;
 }
 
-/** Watches that see the same events. A change is encoded once for all of them. */
+/** Watches that see the same events. A change is encoded once for all these watches. */
 export class Channel<F> {
   readonly options: ChannelOptions<F>;
   readonly watches: Set<Watch<F>> = new Set();
   /** True if the watches encode changes in the lanes of their users. The channel then encodes nothing. */
   readonly isInLanes: boolean;
-  /** Returns true if the watches see the object in this state. */
+  /** Returns true if the watches see this version of the object. */
   readonly passes: (object: StoredObject<F>) => boolean;
   #bookmark: { readonly resourceVersion: number; readonly part: Buffer } | undefined;
 
@@ -32,7 +32,7 @@ export class Channel<F> {
     this.passes = all(options.filters);
   }
 
-  /** Encodes the changes for the watches; undefined if they see none. */
+  /** Encodes the changes for the watches. Returns undefined if the watches see none of the changes. */
   part(changes: readonly Change<F>[]): Buffer | undefined {
     const { view, format, framing } = this.options;
     const pieces: Buffer[] = [];

@@ -37,9 +37,15 @@ export function frame(format: Format, type: EventType, object: readonly Buffer[]
 /** Sets the id from which a client of server-sent events resumes, without an event. */
 export const idFrame = (id: number): Buffer => Buffer.from(`id: ${id}\n\n`);
 
-/** Milliseconds of silence after which server-sent events get a comment, so that clients and proxies keep the connection open. */
+/**
+ * Milliseconds of silence after which server-sent events get a comment, so that clients and proxies keep the connection
+ * open.
+ */
 export const keepAliveInterval = 15_000;
-/** Returns a comment, with the id if all changes up to that version have been sent. */
+/**
+ * Returns a keep-alive comment. `id` is the version up to which all changes have been sent; undefined if some are
+ * unsent.
+ */
 export const keepAliveFrame = (id?: number): Buffer =>
   Buffer.from(`: keep-alive\n${id === undefined ? '' : `id: ${id}\n`}\n`);
 

@@ -6,7 +6,7 @@ import { InProgress } from '../../runtime/bounded-cache.ts';
 import { Slice } from '../../runtime/slice.ts';
 import { Slots } from '../../runtime/slots.ts';
 
-/** Works no longer than the time slice. Returns true if there is more to do. */
+/** Function that works for at most the time slice. Returns true if there is more to do. */
 export type Step = (slice: Slice) => boolean;
 
 /** Maximum lookups per user, equal to the maximum number of watches. */
@@ -19,7 +19,7 @@ interface Lane {
 }
 
 export class Lanes {
-  /** Values that the filters of open watches search in each changed object. */
+  /** Slots for the values that the filters of open watches search in each changed object. */
   readonly lookUps = new Slots({
     what: 'filter terms of open watches that search objects',
     total: Infinity,

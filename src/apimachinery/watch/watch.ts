@@ -13,22 +13,29 @@ import { errorFrame, frame, idFrame, keepAliveFrame, keepAliveInterval, visibleE
 export interface WatchRequest<F> {
   /** Version after which changes are sent; undefined to send only new changes. */
   readonly from: number | undefined;
-  /** Starts with the existing objects as ADDED. */
+  /** True if the watch starts with the existing objects as ADDED. */
   readonly initialEvents: boolean;
-  /** Marks the end of the initial events by a BOOKMARK. */
+  /** True if a BOOKMARK marks the end of the initial events. */
   readonly initialEventsEnd: boolean;
-  /** Sends a BOOKMARK each minute and before the end. */
+  /** True if the watch sends a BOOKMARK each minute and before its end. */
   readonly bookmarks: boolean;
-  /** Sends server-sent events (HTML, section 9.2), whose id is the resourceVersion from which the client resumes. */
+  /**
+   * True if the watch sends server-sent events (HTML, section 9.2). The id of an event is the resourceVersion from
+   * which the client resumes.
+   */
   readonly serverSentEvents?: boolean;
   /**
-   * True if `from` is the last id that the client received, not a URL parameter. The client would repeat a parameter.
+   * True if `from` is the last id that the client received. If `from` is a URL parameter instead, the client sends the
+   * same value each time it reconnects.
    */
   readonly isResumed?: boolean;
   /** Milliseconds after which the server ends the watch. */
   readonly duration: number;
   readonly filters: readonly ObjectFilter<F>[];
-  /** Schedules the steps of the watch in the turns of its user. Set if its filters search the bytes of objects. */
+  /**
+   * Schedules the steps of the watch in the turns of its user. Set if the filters of the watch search the bytes of
+   * objects.
+   */
   readonly inLane?: ((step: Step) => void) | undefined;
   readonly view: View<F>;
   /** View of the first frame: only the first Table has column definitions. */
@@ -81,7 +88,7 @@ export class Watch<F> {
   /** Existing objects for the initial events; empty once all are sent. */
   #initialObjects: readonly StoredObject<F>[];
   #initialSent = 0;
-  /** The resourceVersion of the initial objects, until their end is marked. */
+  /** The resourceVersion of the initial objects; undefined once the end of these objects is marked. */
   #initialEnd: number | undefined;
   #isFirst = true;
   /** Changes up to this resourceVersion are not sent: the watch may start ahead of this replica's cache. */
@@ -96,7 +103,8 @@ export class Watch<F> {
   #keepAlive = Infinity;
   readonly #end: number;
   /**
-   * Progress of the filters on the next object states: the number of filters that the state has passed, or the result.
+   * Progress of the filters on the object versions that are next: the number of filters that the version has passed, or
+   * the final result.
    */
   readonly #verdicts = new Map<StoredObject<F>, number | boolean>();
   readonly #passes: (object: StoredObject<F>) => boolean;
@@ -253,8 +261,8 @@ export class Watch<F> {
   };
 
   /**
-   * Applies the filters one by one to the next object states. Returns false if the time slice ends before all filters
-   * are applied.
+   * Applies the filters one by one to the object versions that are next. Returns false if the time slice ends before
+   * all filters are applied.
    */
   #decide(slice: Slice): boolean {
     const { filters } = this.channel.options;
@@ -309,7 +317,10 @@ export class Watch<F> {
     return part.size === 0 ? nothing : framed(this.channel.options.framing, part.pieces);
   }
 
-  /** Adds the next object or change if it passes the filters of the watch. Returns false if none is left. */
+  /**
+   * Adds the next object or change if it passes the filters of the watch. Returns false if no object and no change is
+   * left.
+   */
   #addNext(part: Part): boolean {
     const passes = this.#passes;
     const { format } = this.channel.options;
@@ -340,12 +351,13 @@ export class Watch<F> {
     return true;
   }
 
-  /** Returns the BOOKMARK that is due, if any. All changes before it have been sent. */
+  /** Returns the BOOKMARK that is due, if any. All changes before the BOOKMARK have been sent. */
   #nextBookmark(): Buffer | undefined {
     const { resourceVersion } = this.#store;
     if (!this.#bookmarkIsDue) return undefined;
     this.#bookmarkIsDue = false;
-    // If the watch is ahead of this replica's cache, the BOOKMARK would be a step back.
+    // If the watch is ahead of this replica's cache, the BOOKMARK would send an older version than the client already
+    // has.
     if (resourceVersion < this.#after) return undefined;
     if (!this.#isFirst) return this.channel.bookmark(resourceVersion);
     const { format, framing } = this.channel.options;

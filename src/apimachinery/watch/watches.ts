@@ -1,7 +1,7 @@
 /**
  * Serves the watches of a resource (k8s.io/apiserver pkg/endpoints/handlers/watch.go and pkg/storage/cacher). Changes
- * that the store receives in one turn of the event loop are encoded once for all watches that see the same changes, and
- * then written to each connection.
+ * that the store receives in one turn of the event loop are encoded once for all watches that see the same changes. The
+ * encoded changes are written to each connection.
  */
 import type { Request, Response } from 'express';
 import { setImmediate as turn } from 'node:timers/promises';

@@ -28,8 +28,8 @@ export class AccessTokens {
   }
 
   /**
-   * Validates a token for this server. Returns undefined for any other or invalid token, and for a user who must change
-   * their password first. Throws 503 if the token cannot be validated now.
+   * Validates a token for this server. Returns undefined for any token that is not a valid access token for this
+   * server, and for a user who must change their password first. Throws 503 if the token cannot be validated now.
    */
   validate(token: string): Promise<ValidToken | undefined> {
     return this.#validate(this.#tokens.verifyAccess(token));

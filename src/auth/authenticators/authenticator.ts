@@ -2,8 +2,8 @@ import type { Request } from 'express';
 import type { UserInfo } from '../user.ts';
 
 /**
- * Holder of a share of the limits. This is the client's address, which `requests.trustedProxies` determines. For the
- * recheck of a stream, it is the user of the stream.
+ * Caller to which the limits on token reviews apply: the client's address, which `requests.trustedProxies` determines,
+ * or the user of a stream that is rechecked.
  */
 export type Source = string | { readonly streamsOf: string };
 

@@ -39,7 +39,10 @@ export function malformedToken(credentials: string): string | undefined {
     : 'the token in the Authorization header is malformed; letters, digits and -._~+/ are allowed, with = at the end';
 }
 
-/** Describes an Authorization header without bearer credentials. Never quotes it, because it may hold a secret. */
+/**
+ * Describes an Authorization header without bearer credentials. Never quotes the header, because it may contain a
+ * secret.
+ */
 export function unsupportedCredentials(header: string | undefined): string | undefined {
   if (header === undefined) return undefined;
   if (header.toLowerCase() === 'bearer') return malformedToken('');

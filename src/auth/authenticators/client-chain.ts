@@ -14,7 +14,7 @@ interface Element {
   readonly content: Buffer;
 }
 
-/** Parses consecutive elements. Throws for indefinite lengths and for elements that exceed the bytes. */
+/** Parses consecutive elements. Throws for indefinite lengths, and for elements that extend beyond the bytes. */
 export function elementsIn(bytes: Buffer): Element[] {
   const elements: Element[] = [];
   for (let at = 0; at < bytes.length;) {
@@ -65,7 +65,7 @@ export function verifiedUntil(
 
   /**
    * Extends the chain, which starts with the leaf, to a trusted authority. Returns the time until which the chain is
-   * valid; undefined if it cannot be extended.
+   * valid; undefined if no such chain exists.
    */
   function search(chain: readonly X509Certificate[], until: number): number | undefined {
     const child = chain.at(-1) as X509Certificate;
@@ -90,8 +90,8 @@ export function verifiedUntil(
 const isSame = (one: X509Certificate, other: X509Certificate): boolean => one.raw.equals(other.raw);
 
 /**
- * Returns true if the certificate may be an issuer (RFC 5280 section 4.2.1.9) with `below` intermediates between it and
- * the leaf.
+ * Returns true if the certificate is allowed to be an issuer (RFC 5280 section 4.2.1.9) with `below` intermediates
+ * between the issuer and the leaf.
  */
 function mayIssue(certificate: X509Certificate, below: number, now: number): boolean {
   if (!certificate.ca || !mayBeIn(certificate, now)) return false;
@@ -129,12 +129,18 @@ function detailsOf(certificate: X509Certificate): Details | undefined {
   return details.get(certificate);
 }
 
-/** Object identifiers in DER, in hex. */
+/** DER-encoded object identifiers in hexadecimal. */
 const basicConstraints = '551d13';
 const nameConstraints = '551d1e';
-/** basicConstraints, keyUsage (which checkIssued checks), extKeyUsage, subjectAltName and certificatePolicies. */
+/**
+ * Understood extensions: basicConstraints, keyUsage (which `checkIssued` checks), extKeyUsage, subjectAltName and
+ * certificatePolicies.
+ */
 const understood: ReadonlySet<string> = new Set([basicConstraints, '551d0f', '551d25', '551d11', '551d20']);
-/** md5WithRSAEncryption, sha1WithRSAEncryption, sha1WithRSASignature, ecdsa-with-SHA1 and dsa-with-sha1. */
+/**
+ * Weak signature algorithms: md5WithRSAEncryption, sha1WithRSAEncryption, sha1WithRSASignature, ecdsa-with-SHA1 and
+ * dsa-with-sha1.
+ */
 const weak: ReadonlySet<string> = new Set([
   '2a864886f70d010104',
   '2a864886f70d010105',
@@ -144,7 +150,7 @@ const weak: ReadonlySet<string> = new Set([
 ]);
 const tags = { boolean: 0x01, integer: 0x02, extensions: 0xa3 };
 
-/** Reads a certificate (RFC 5280 section 4.1). Returns undefined if it cannot be parsed. */
+/** Reads a certificate (RFC 5280 section 4.1). Returns undefined if the certificate cannot be parsed. */
 function readDetails(raw: Buffer): Details | undefined {
   try {
     const [certificate] = elementsIn(raw);

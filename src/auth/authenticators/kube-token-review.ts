@@ -12,8 +12,8 @@ interface TokenReview {
   readonly status?: {
     readonly authenticated?: boolean;
     /**
-     * Audiences of `spec.audiences` for which the token is valid. If there are none, the token is valid for
-     * kube-apiserver's own audiences.
+     * Audiences of `spec.audiences` for which the token is valid. If the list is empty or missing, the token is valid
+     * for kube-apiserver's own audiences.
      */
     readonly audiences?: readonly string[];
     readonly user?: { username?: string; uid?: string; groups?: string[]; extra?: Record<string, string[]> };
@@ -26,7 +26,7 @@ const refusedLife = 5_000;
 const queue = { total: 2_000, perUser: 400, timeout: 5_000 };
 /**
  * Limits of the queue for rechecks of streams. All streams of a user, at most 1,000, are rechecked together, and each
- * may have its own token.
+ * stream may have its own token.
  */
 const recheckQueue = { total: 10_000, perUser: 1_000, timeout: 10_000 };
 const maxTokenLength = 16 * 1024;
@@ -131,7 +131,7 @@ export function tokenReview(
       const slots = typeof source === 'string' ? await slotsFor(issuer) : rechecks;
       const holder = sourceHolder(source);
       return await slots.run(holder, async () => {
-        // While this review waited, the review for another holder may have completed.
+        // While this review waited for a slot, another caller's review of the same token may have completed.
         const known = accepted.get(key);
         if (known !== undefined || refused.has(key)) return known;
         const user = await requestReview(client, token, await audiences());
@@ -145,7 +145,10 @@ export function tokenReview(
     }
   }
 
-  /** Joins a review in progress of the same holder only, so that no holder waits for the slots of another holder. */
+  /**
+   * Joins a review in progress only if the same caller started it, so that no caller waits for the slots of another
+   * caller.
+   */
   async function review(token: string, issuer: string, source: Source): Promise<UserInfo | undefined> {
     const key = `${fingerprint(token)} ${keysOf(sourceHolder(source))[0]}`;
     let reviewed = inProgress.get(key);

@@ -48,7 +48,7 @@ export function platformToken(accessTokens: AccessTokens): TokenAuthenticator {
         username: subject.username,
         uid: subject.uid,
         groups: subject.groups,
-        // The name comes from a TokenReview of kube-apiserver.
+        // The name of a ServiceAccount comes from a TokenReview of kube-apiserver.
         via: session.spec.subjectKind === 'ServiceAccount' ? 'token-review' : 'token',
         sessionID: sid,
       });

@@ -12,7 +12,7 @@ import type { Clock } from '../../runtime/time.ts';
 
 export interface RequestHeaderConfig {
   readonly authorities: readonly X509Certificate[];
-  /** Accepted common names. If empty, all are accepted. */
+  /** Accepted common names. An empty list accepts every common name. */
   readonly allowedNames: readonly string[];
   /** Header names in lower case, as in Node. */
   readonly usernameHeaders: readonly string[];
@@ -51,7 +51,7 @@ function jsonOf(text: string): unknown {
   }
 }
 
-/** Parses the data of the ConfigMap. Throws if it is malformed. */
+/** Parses the data of the ConfigMap. Throws if the data is malformed. */
 export function readRequestHeaderConfig(data: Readonly<Record<string, string>>): RequestHeaderConfig {
   const lower = (key: string): string[] => names(data, key).map((item) => item.toLowerCase());
   const authorities = certificates(data['requestheader-client-ca-file']);

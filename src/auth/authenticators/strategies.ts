@@ -34,7 +34,8 @@ class TokenStrategy extends BearerStrategy<VerifyFunctionWithRequest> {
   override authenticate(request: Request, { source }: Options): void {
     const token = this.find(request);
     if (token === undefined) return this.fail();
-    // passport creates an instance for each request. No other credential replaces a malformed or invalid token.
+    // passport creates an instance for each request. A malformed or invalid token is refused, even if the request has
+    // other credentials.
     this.fail = () => {
       const problem = malformedToken(token);
       this.error(problem === undefined ? invalidToken() : malformedCredentials(problem));

@@ -11,7 +11,7 @@ interface SubjectAccessReview {
   readonly status?: { readonly allowed?: boolean; readonly denied?: boolean; readonly reason?: string };
 }
 
-/** Milliseconds. */
+/** Maximum age of a cached decision in milliseconds. */
 const maxDecisionAge = 10_000;
 /** Limits of concurrent reviews. A single request may need a thousand reviews, which wait in the queue of its user. */
 const reviewSlots = {
@@ -41,7 +41,7 @@ const createLane = (what: string): Lane => ({
 
 interface Reviewed {
   readonly decision: Decision;
-  /** Time of the request, by the clock. */
+  /** Time at which the review was requested, by the clock of `accessReview`. */
   readonly at: number;
 }
 

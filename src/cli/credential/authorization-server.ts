@@ -1,6 +1,6 @@
 /**
- * OAuth client for the platform. It has only the functions that the plugin needs, because kubectl waits for the plugin
- * on every call.
+ * OAuth client for the platform. This client has only the functions that the plugin needs, because kubectl waits for
+ * the plugin on every call.
  */
 import { httpsURLExpected, isHTTPSURL } from '../../config/https-url.ts';
 import { OutgoingClient, OutgoingError } from '../../runtime/outgoing.ts';
@@ -14,7 +14,7 @@ const defaultTimeout = 30_000;
 /** Maximum bytes of a response. Responses of the platform are far smaller. */
 const maxResponseBytes = 1024 * 1024;
 
-/** An error response (RFC 6749 section 5.2), or any other response that is not 200. */
+/** Error for an error response (RFC 6749 section 5.2), or for any other response with a status other than 200. */
 export class OAuthRefusal extends Error {
   readonly error: string;
 
@@ -24,7 +24,7 @@ export class OAuthRefusal extends Error {
   }
 }
 
-/** Parts of a request, which contains either a form or a token. */
+/** Content of a request, which has either a form or a bearer token. */
 interface RequestParts {
   readonly token?: string;
   readonly body?: string;

@@ -8,7 +8,7 @@ export interface ExecInfo {
   readonly interactive: boolean;
   /** URL of kubectl's cluster. */
   readonly server: string | undefined;
-  /** PEM. */
+  /** CA of kubectl's cluster, in PEM. */
   readonly ca: string | undefined;
 }
 

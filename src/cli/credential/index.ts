@@ -18,12 +18,12 @@ const minLife = 30_000;
  * the meantime. Without this limit, kubectl would send the token until its expiry, and never prompt the user to log in.
  */
 const maxUnchecked = 60_000;
-/** Prints the CA that kubectl passes to the plugin. */
+/** Shell command that prints the CA of kubectl's cluster, which kubectl passes to the plugin. */
 const authorityOfCluster =
   "kubectl config view --raw --minify --flatten -o jsonpath='{.clusters[0].cluster.certificate-authority-data}' | base64 -d";
 const nothing: TokenServerResponse = {};
 
-/** Returns the exit code. Throws UsageError. */
+/** Runs the credential plugin. Returns the exit code. Throws UsageError. */
 export async function credential(
   argv: readonly string[],
   environment: Readonly<Record<string, string | undefined>>,
@@ -98,7 +98,7 @@ class Plugin {
     return (cached && (await this.#renewed(cached))) ?? (await this.#logIn());
   }
 
-  /** Returns undefined if the user must log in. */
+  /** Returns the cached tokens or refreshed tokens; undefined if the user must log in. */
   async #renewed(cached: CachedTokens): Promise<CachedTokens | undefined> {
     const now = Date.now();
     const isValid = cached.expiresAt - now > minLife;
@@ -107,7 +107,7 @@ class Plugin {
       return await this.#refresh({ grant_type: 'refresh_token', refresh_token: cached.refreshToken });
     } catch (error) {
       if (error instanceof OAuthRefusal && error.error === 'invalid_grant') return undefined;
-      // The API server that accepts the tokens of the platform may be reachable although the platform is not.
+      // Even while the platform is unreachable, kube-apiserver may accept the cached token.
       if (isValid) return cached;
       throw error;
     }
@@ -125,7 +125,7 @@ class Plugin {
       : await this.#refresh({ grant_type: 'refresh_token', refresh_token: String(response['refresh_token']) });
   }
 
-  /** Throws if the user must change the password first. The terminal login does not support that. */
+  /** Throws if the user must change the password first, because a user cannot change the password at the terminal. */
   async #assertPasswordChanged({ accessToken }: CachedTokens): Promise<void> {
     if (this.#flags.login !== 'password') return;
     // A failure is ignored: a user without rights gets an error from the next request.
@@ -155,7 +155,7 @@ class Plugin {
   /** Returns the command with which a user can log in before the next call. */
   get #command(): string {
     const { caFile, login, username, audience } = this.#flags;
-    // At a terminal, kubectl does not pass the CA of its cluster to the command.
+    // When a user runs the command at a terminal, kubectl does not pass the CA of its cluster.
     const isClusters = caFile === undefined && this.#hasCA;
     const values = { server: this.#url, 'ca-file': isClusters ? 'FILE' : caFile, login, username, audience };
     const given = Object.entries(values).flatMap(([name, value]) =>

@@ -22,7 +22,7 @@ const grantType = 'urn:ietf:params:oauth:grant-type:device_code';
 /** RFC 8628: the user logs in with a browser on any machine. */
 const device: TerminalLogin = {
   client: cli,
-  // The prompt needs no input.
+  // This login only shows text, so standard input need not be a terminal.
   canPrompt: () => process.stdin.isTTY || process.stderr.isTTY,
   async logIn(server) {
     const authorization = deviceOf(await server.post('/oauth/device_authorization', cli));
@@ -38,7 +38,7 @@ const device: TerminalLogin = {
         return await server.post('/oauth/token', { grant_type: grantType, device_code: code, ...cli });
       } catch (error) {
         if (!(error instanceof OAuthRefusal)) throw error;
-        // RFC 8628 section 3.5.
+        // The server requests a longer interval (RFC 8628 section 3.5).
         if (error.error === 'slow_down') pause = Math.min(pause + 5, maxInterval);
         else if (error.error !== 'authorization_pending') throw error;
       }

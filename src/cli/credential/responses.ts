@@ -5,8 +5,8 @@ import type { CachedTokens } from './token-cache.ts';
 const maxLength = 1_000;
 
 /**
- * Makes untrusted text safe for a terminal: escapes control characters, line breaks, and characters that are invisible or change the
- * text direction.
+ * Makes untrusted text safe for a terminal: escapes control characters, line breaks, and characters that are invisible
+ * or change the text direction.
  */
 export function terminalSafe(text: string): string {
   const plain = text.replaceAll(
@@ -18,9 +18,9 @@ export function terminalSafe(text: string): string {
 
 export type TokenServerResponse = Readonly<Record<string, unknown>>;
 
-/** RFC 6750 section 2.1: characters that a header can carry. */
+/** Matches an access token that a header can carry (RFC 6750 section 2.1). */
 const accessTokenShape = /^[A-Za-z0-9._~+/-]+=*$/;
-/** RFC 6749 appendix A.17. */
+/** Matches a refresh token (RFC 6749 appendix A.17). */
 const refreshTokenShape = /^[ -~]+$/;
 /** The latest time that a Date can represent, in milliseconds since the epoch. */
 const lastTime = 8.64e15;

@@ -22,7 +22,7 @@ export const cacheFile = (parts: readonly string[], home: string = homedir()): s
   return join(home, '.kube/cache/platform-apiserver', `${name}.json`);
 };
 
-/** Returns undefined if there are no tokens. Reports a file that cannot be trusted or read. */
+/** Reads the cached tokens; undefined if there are none. Reports a file that cannot be trusted or read. */
 export async function readTokens(file: string, report: (note: string) => void): Promise<CachedTokens | undefined> {
   try {
     const tokens = tokensIn((parse(await readOwn(file)) ?? {}) as Readonly<Record<string, unknown>>);
@@ -34,7 +34,7 @@ export async function readTokens(file: string, report: (note: string) => void): 
   return undefined;
 }
 
-/** Throws without quoting the text, which holds tokens. */
+/** Parses the file. Errors do not quote the text, because it contains tokens. */
 function parse(text: string): unknown {
   try {
     return JSON.parse(text) as unknown;

@@ -1,4 +1,4 @@
-/** The support bundle: the results, and what the checks read, without secrets. */
+/** Writes the support bundle: the results, and the data that the checks have read, without secrets. */
 import { writeFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
@@ -8,11 +8,11 @@ import { tar, type TarEntry } from '../../runtime/tar.ts';
 import { containerName, type Context } from './context.ts';
 import { redactObject } from './redact.ts';
 
-/** Limits of the logs. */
+/** Limits on the logs in the bundle. */
 const maxPods = 10;
 const maxLines = 1_000;
 const maxBytes = 1024 * 1024;
-/** Milliseconds. kube-apiserver waits 30 s for a connection to a kubelet, and then reports the reason. */
+/** Timeout in milliseconds. kube-apiserver waits 30 s for a connection to a kubelet, and then reports the reason. */
 const timeout = 35_000;
 
 const json = (value: unknown): string => `${JSON.stringify(value, undefined, 2)}\n`;

@@ -1,16 +1,18 @@
-/** Verifies a serving certificate as kube-aggregator does (Go's x509.Certificate.Verify for the name of the Service). */
+/**
+ * Verifies a serving certificate as kube-aggregator does (Go's x509.Certificate.Verify for the name of the Service).
+ */
 import { X509Certificate } from 'node:crypto';
 import type { PresentedChain } from '../../auth/authenticators/client-chain.ts';
 
 const serverAuth = '1.3.6.1.5.5.7.3.1';
 const day = 86_400_000;
 /**
- * Minimum remaining lifetime in milliseconds. A certificate with less is reported as not renewed, because the server
- * renews its own certificate long before that.
+ * Minimum remaining lifetime in milliseconds. A certificate with a shorter remaining lifetime is reported as not
+ * renewed, because the server renews its own certificate long before that.
  */
 const soon = 14 * day;
 
-/** Returns the certificates in a PEM text. Throws if one cannot be parsed. */
+/** Returns the certificates in a PEM text. Throws if a certificate cannot be parsed. */
 export const certificatesIn = (pem: string): X509Certificate[] =>
   (pem.match(/-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g) ?? []).map(
     (one) => new X509Certificate(one),
@@ -30,8 +32,9 @@ export function leafProblem(leaf: X509Certificate, host: string, now: number): s
 export const expiresSoon = (leaf: X509Certificate, now: number): boolean => leaf.validToDate.getTime() - now < soon;
 
 /**
- * Returns whether one of the CAs signed the certificate, directly or through the intermediates, and all issuers are valid
- * CAs. `verifiedUntil` of client-chain.ts is not used, because it refuses certificates that kube-aggregator accepts.
+ * Returns whether one of the CAs signed the certificate, directly or through the intermediates, and all issuers are
+ * valid CAs. `verifiedUntil` of client-chain.ts is not used, because it refuses certificates that kube-aggregator
+ * accepts.
  */
 export function isSignedBy(
   { leaf, intermediates }: PresentedChain,

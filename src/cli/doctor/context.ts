@@ -32,7 +32,7 @@ export interface ContextOptions {
   readonly commands: Commands;
   readonly namespace: string;
   readonly service: string;
-  /** Resolves a host name within seconds. Throws an error with the code of Node.js. */
+  /** Resolves a host name within a few seconds. Throws an error with the code of Node.js. */
   readonly lookup: (host: string) => Promise<unknown>;
   /** Milliseconds since the epoch. */
   readonly now: () => number;

@@ -9,12 +9,14 @@ export interface Endpoint {
   readonly port: number;
 }
 
-/** Milliseconds. Outside the cluster, the addresses of pods often do not respond. */
+/** Timeout in milliseconds. Outside the cluster, the addresses of pods often do not respond. */
 const timeout = 3_000;
 /** Maximum bytes of a response. The metrics are the largest. */
 const maxBytes = 8 * 1024 * 1024;
 
-/** Returns the certificates that a replica presents, without verifying them; undefined if there is no TLS connection. */
+/**
+ * Returns the certificates that a replica presents, without verifying them; undefined if there is no TLS connection.
+ */
 export async function servedChain({ address, port }: Endpoint, host: string): Promise<PresentedChain | undefined> {
   return await new Promise((resolve) => {
     const socket = connect({ host: address, port, servername: host, rejectUnauthorized: false, timeout });

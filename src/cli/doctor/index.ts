@@ -1,6 +1,6 @@
 /**
- * `platform-apiserver doctor`: reports in order why the API of a release is unavailable. Reads objects and connects to
- * the pods as the caller, and changes nothing.
+ * `platform-apiserver doctor`: runs checks that show why the API of a release is unavailable. Reads objects and
+ * connects to the pods as the caller, and changes nothing.
  */
 import { existsSync } from 'node:fs';
 import { homedir } from 'node:os';
@@ -22,8 +22,8 @@ import { formatResult, formatSummary, hasFailed, toJSON } from './report.ts';
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
- * Returns the exit code: 0 if no check failed, 1 if one failed, 2 if the kubeconfig cannot be read or the bundle cannot be
- * written. Throws UsageError.
+ * Runs the doctor. Returns the exit code: 0 if no check failed, 1 if one failed, 2 if the kubeconfig cannot be read or
+ * the bundle cannot be written. Throws UsageError.
  */
 export async function doctor(argv: readonly string[], environment: Environment): Promise<number> {
   const flags = parseDoctorFlags(argv);
@@ -73,7 +73,7 @@ async function report(flags: DoctorFlags, context: Context): Promise<number> {
   const results: Result[] = [];
   for await (const result of runChecks(checks, context)) {
     results.push(result);
-    // A pod may be stopped before the last check ends.
+    // Results are printed one by one, because the doctor's pod may be stopped before the last check ends.
     if (output === 'text') console.log(formatResult(result));
   }
   const result = toJSON(results, { version: readVersion(), time: rfc3339(Date.now()), namespace, service });

@@ -2,7 +2,7 @@
 import { lookup } from 'node:dns/promises';
 import { setTimeout } from 'node:timers/promises';
 
-/** Milliseconds. The resolver of the system may wait for minutes. */
+/** Default timeout in milliseconds. The resolver of the system may wait for minutes. */
 const defaultTimeout = 3_000;
 
 /** Resolves a host name. Throws an error with the code of Node.js, which is ETIMEOUT after the timeout. */

@@ -81,7 +81,7 @@ export interface EndpointSlice extends KubeObject {
 export interface APIService extends KubeObject {
   readonly spec: {
     readonly service?: { readonly name: string; readonly namespace: string; readonly port?: number };
-    /** PEM in base64. */
+    /** CA certificates in PEM, encoded as base64. */
     readonly caBundle?: string;
     readonly insecureSkipTLSVerify?: boolean;
   };

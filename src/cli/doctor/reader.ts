@@ -47,7 +47,7 @@ export class Reader {
     this.#client = client;
   }
 
-  /** Returns undefined if the object does not exist. Throws Stop if the caller is not allowed to get it. */
+  /** Returns the object; undefined if it does not exist. Throws Stop if the caller is not allowed to get the object. */
   async get<T extends KubeObject>(resource: Resource, name: string, namespace?: string): Promise<T | undefined> {
     try {
       return await this.#read<T>('get', resource, namespace, `/${name}`);
@@ -57,7 +57,7 @@ export class Reader {
     }
   }
 
-  /** Returns at most 500 objects. Throws Stop if the caller is not allowed to list them. */
+  /** Returns at most 500 objects. Throws Stop if the caller is not allowed to list the objects. */
   async list<T extends KubeObject>(
     resource: Resource,
     namespace: string,
@@ -68,15 +68,18 @@ export class Reader {
     return items;
   }
 
-  /** Creates a review, which kube-apiserver does not store. Throws Stop if the caller is not allowed to create it. */
+  /**
+   * Creates a review, which kube-apiserver does not store. Throws Stop if the caller is not allowed to create the
+   * review.
+   */
   async review<T>(resource: Resource, body: object): Promise<T> {
     const options = { method: 'POST', body } as const;
     return await this.#request<T>('create', resource, undefined, `${resource.path}/${resource.name}`, options);
   }
 
   /**
-   * Returns a response of any status. `timeout`: milliseconds until its end. Throws NoResponse after the timeout, and
-   * KubeError if kube-apiserver cannot be reached.
+   * Returns a response of any status. `timeout`: maximum milliseconds until the response ends. Throws NoResponse after
+   * the timeout, and KubeError if kube-apiserver cannot be reached.
    */
   async response(path: string, timeout = 10_000): Promise<TextResponse> {
     const signal = AbortSignal.timeout(timeout);

@@ -47,7 +47,10 @@ const keysOnly = (data: unknown, isShown: (key: string) => boolean = () => false
       )
     : redacted;
 
-/** Fields with named values. Environment variables and headers often contain passwords, whatever their names are. */
+/**
+ * Fields that are lists of names with values. Environment variables and headers often contain passwords, whatever their
+ * names are.
+ */
 const valueLists = new Set(['env', 'httpHeaders']);
 
 /** Fields with the words of a command line. */
@@ -68,12 +71,12 @@ const redactConfigMap = (data: Fields): unknown => ({
 const withoutValue = (variable: unknown): unknown =>
   isFields(variable) && 'value' in variable ? { ...variable, value: redacted } : variable;
 
-/** Keys of the configuration with the URLs of other servers. */
+/** Keys of the configuration whose values are URLs of other servers. */
 const receivers = new Set(['url', 'endpoint']);
 
 /**
- * Redacts the secret fields of a configuration. In an invalid configuration, a secret can be in any field, so all values
- * are redacted.
+ * Redacts the secret fields of a configuration. In an invalid configuration, a secret can be in any field, so all
+ * values are redacted.
  */
 function redactConfiguration(text: string): string {
   const yaml = readYAML(text);

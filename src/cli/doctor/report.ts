@@ -2,7 +2,7 @@
 import { terminalSafe } from '../credential/responses.ts';
 import type { Result, Status } from './check.ts';
 
-/** Most important first. */
+/** All statuses, most important first. */
 const statuses = ['failed', 'warning', 'not checked', 'ok'] as const satisfies readonly Status[];
 
 /** Returns the most important status of the findings of a check. */
@@ -35,13 +35,13 @@ export function formatSummary(results: readonly Result[]): string {
 export interface Subject {
   /** Version of this program. */
   readonly version: string;
-  /** Time of the checks, RFC 3339. */
+  /** Time of the checks in RFC 3339 format. */
   readonly time: string;
   readonly namespace: string;
   readonly service: string;
 }
 
-/** Returns the shape that docs/reference/cli.md describes. */
+/** Returns the JSON output that docs/reference/cli.md describes. */
 export const toJSON = (results: readonly Result[], subject: Subject): object => ({
   ...subject,
   summary: summaryOf(results),

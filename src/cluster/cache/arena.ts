@@ -11,9 +11,11 @@ const slabSize = 128 * 1024;
 const smallestSlab = 8 * 1024;
 /** Contiguous objects of at least this many bytes are not moved next to other objects. */
 const longRun = slabSize / 4;
-/** Maximum bytes of replaced object states that stay unpacked: watches read a replaced state immediately, if at all. */
+/**
+ * Maximum bytes of replaced object versions that stay unpacked: watches read a replaced version immediately, if at all.
+ */
 const maxFresh = 4 * 1024 * 1024;
-/** Minimum bytes of replaced object states that are packed together. */
+/** Minimum bytes of replaced object versions that are packed together. */
 const runSize = 256 * 1024;
 
 class SharedSlab implements Slab {
@@ -43,7 +45,7 @@ export class Arena {
   #open: SharedSlab | undefined;
   #slabBytes = 0;
   #packedBytes = 0;
-  /** Replaced states that are not packed yet, oldest first. */
+  /** Replaced object versions that are not packed yet, oldest first. */
   #fresh: StoredObject<unknown>[] = [];
   #freshBytes = 0;
   /** Number of moves of objects into a slab, now and when `tidy` last finished. */
@@ -68,7 +70,7 @@ export class Arena {
     this.#makeRoom();
   }
 
-  /** Moves a replaced state into dedicated memory, so that it does not retain the slab. */
+  /** Moves a replaced object version into dedicated memory, so that it does not retain the slab. */
   retire(object: StoredObject<unknown>): void {
     const slab = this.#slabOf(object);
     if (slab !== undefined || object.slab === undefined) this.#packedBytes -= object.packedSize;
@@ -81,7 +83,7 @@ export class Arena {
     if (this.#freshBytes > maxFresh) this.#packOldest();
   }
 
-  /** Removes all objects except these. */
+  /** Removes all objects except the given ones. */
   retain(objects: ReadonlySet<StoredObject<unknown>>): void {
     this.#packedBytes = 0;
     for (const object of objects) this.#packedBytes += object.packedSize;
@@ -97,7 +99,7 @@ export class Arena {
 
   /**
    * Makes the bytes of consecutive objects of a list contiguous. Works in slices, so that the event loop is not
-   * blocked. Throws the signal's reason.
+   * blocked. Throws the signal's reason if the signal is aborted.
    */
   async tidy(objects: readonly StoredObject<unknown>[], waiting: SignalSource): Promise<void> {
     // Objects that are added during a pause wait for the next call.
@@ -138,7 +140,7 @@ export class Arena {
     this.#tidyMoves = moves;
   }
 
-  /** Packs the oldest replaced states, at least `runSize` bytes together. */
+  /** Packs the oldest replaced object versions, at least `runSize` bytes together. */
   #packOldest(): void {
     const run: StoredObject<unknown>[] = [];
     let bytes = 0;

@@ -4,15 +4,18 @@ import type { StoredObject } from './stored-object.ts';
 export interface Change<F> {
   readonly type: ChangeType;
   readonly resourceVersion: number;
-  /** State after the change. For a deletion: the last state, with the resourceVersion of the deletion. */
+  /**
+   * The object after the change. For a deletion: the last version of the object, with the resourceVersion of the
+   * deletion.
+   */
   readonly object: StoredObject<F>;
-  /** State before the change; undefined for an addition. */
+  /** The object before the change; undefined for an addition. */
   readonly previous: StoredObject<F> | undefined;
 }
 
 /** Information from kube-apiserver about changes before the start of the history. */
 export interface Recalled {
-  /** The history is incomplete for a reader that continues from any older resourceVersion. */
+  /** For a reader that continues from any resourceVersion older than this one, the history is incomplete. */
   readonly floor: number;
   /** The history contains all changes after this resourceVersion. */
   readonly since: number;
@@ -32,8 +35,8 @@ export class History<F> {
   /** The history contains every change after this resourceVersion. */
   #since = 0;
   /**
-   * The history is incomplete for a reader that continues from any older resourceVersion. For versions between this one
-   * and `#since`, it is unknown whether changes are missing.
+   * For a reader that continues from any resourceVersion older than this one, the history is incomplete. For versions
+   * between this one and `#since`, it is unknown whether changes are missing.
    */
   #floor = 1;
 
@@ -71,7 +74,7 @@ export class History<F> {
     return resourceVersion < this.#since ? undefined : this.#start + this.#indexAfter(resourceVersion);
   }
 
-  /** Returns undefined if the change was removed or has not happened yet. */
+  /** Returns the change at a position; undefined if the change was removed or has not happened yet. */
   at(position: number): Change<F> | undefined {
     return position < this.oldestPosition ? undefined : this.#changes[position - this.#start];
   }
@@ -102,7 +105,7 @@ export class History<F> {
     this.#first = 0;
   }
 
-  /** Removes all changes. The history restarts after a resourceVersion, which may be older than the last one. */
+  /** Removes all changes. The history restarts after a resourceVersion, which may be older than the last change. */
   reset(resourceVersion: number): void {
     // Skips a position, so that readers of all changes notice the gap too.
     this.#start += this.#changes.length + 1;

@@ -11,8 +11,8 @@ export interface InformerOptions extends Collection {
   readonly log: Logger;
   readonly clock: Clock;
   /**
-   * See ReflectorOptions. Bookmarks update `lastSignOfLife` only about once a minute. A short duration of watches
-   * updates it more often.
+   * See ReflectorOptions. Bookmarks update `lastSignOfLife` only about once a minute. Shorter watches update
+   * `lastSignOfLife` more often.
    */
   readonly watchSeconds?: number;
 }
@@ -71,14 +71,14 @@ export class Informer<T extends KubeObject> {
 
   /**
    * Calls the listener for each change, including the objects of the first list (ADDED) and the differences found by a
-   * later list. A DELETED object has its last known state. If a listener throws, the error is logged and the other
-   * listeners are still called.
+   * later list. For DELETED, the listener gets the last known version of the object. If a listener throws, the error is
+   * logged and the other listeners are still called.
    */
   onChange(listener: ChangeListener<T>): void {
     this.#listeners.push(listener);
   }
 
-  /** Time of the last data from kube-apiserver, in milliseconds since the epoch; 0 before the first. */
+  /** Time of the last data from kube-apiserver, in milliseconds since the epoch; 0 before any data has arrived. */
   lastSignOfLife(): number {
     return this.#reflector.lastSignOfLife();
   }

@@ -15,7 +15,7 @@ const colon = 0x3a;
 
 /**
  * Error for an unexpected response of kube-apiserver. Messages do not quote the response and can therefore be logged,
- * unlike those of a SyntaxError.
+ * unlike the messages of a SyntaxError.
  */
 export class MalformedResponseError extends Error {
   override readonly name = 'MalformedResponseError';
@@ -161,8 +161,8 @@ export function elementsOf(text: Buffer, at: number): Buffer[] {
 const metadataKey = Buffer.from('"metadata":{');
 
 /**
- * Decodes an object, or an event with an object, without metadata.managedFields. These are a third of the text, and no
- * code uses them in decoded form.
+ * Decodes an object, or an event with an object, without metadata.managedFields. The managed fields are a third of the
+ * text, and no code uses them in decoded form.
  */
 export function decodeWithoutManagedFields(text: Buffer): unknown {
   const metadata = text.indexOf(metadataKey);

@@ -3,7 +3,7 @@ import { KubeError } from '../client/kube-error.ts';
 import type { ChangeType, KubeObject } from '../client/kube-object.ts';
 import { decodeWithoutManagedFields, elementsOf, MalformedResponseError, membersOf } from './json-scan.ts';
 
-/** metav1.ListMeta. */
+/** The fields of metav1.ListMeta. */
 export interface ListMeta {
   readonly resourceVersion?: string;
   readonly continue?: string;
@@ -16,7 +16,7 @@ export interface SplitList {
   /** API version of the list and its items. */
   readonly apiVersion: string;
   readonly metadata: ListMeta;
-  /** Views of the body. */
+  /** The items, as views of the body's bytes. */
   readonly items: readonly Buffer[];
 }
 

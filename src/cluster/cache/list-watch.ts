@@ -1,4 +1,4 @@
-/** List and watch requests for one collection (client-go tools/cache ListWatch), one at a time. */
+/** Sends the list and watch requests for one collection, one at a time (client-go tools/cache ListWatch). */
 import type { Readable } from 'node:stream';
 import { readBody } from '../../runtime/promises.ts';
 import type { Clock } from '../../runtime/time.ts';
@@ -32,7 +32,7 @@ export class Interrupted extends Error {}
 const headersTimeout = 60_000;
 
 export class ListWatch {
-  /** Time of the last data from kube-apiserver, in milliseconds since the epoch; 0 before the first. */
+  /** Time of the last data from kube-apiserver, in milliseconds since the epoch; 0 before any data has arrived. */
   lastSignOfLife = 0;
   readonly #options: ListWatchOptions;
   #interruption = new AbortController();

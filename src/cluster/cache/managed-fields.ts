@@ -13,7 +13,7 @@ const placeholder = '\0';
 const maxTemplates = 2 * 1024 * 1024;
 
 interface Template {
-  /** Text between the placeholders, once a second object uses the template. */
+  /** Text between the placeholders; undefined until a second object uses the template. */
   pieces?: readonly string[];
 }
 

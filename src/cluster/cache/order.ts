@@ -29,7 +29,10 @@ export function indexIn<F>(sorted: readonly StoredObject<F>[], object: StoredObj
   return low;
 }
 
-/** Applies a change to a sorted list. `before` and `after` are undefined if the list must not contain that state. */
+/**
+ * Applies a change to a sorted list. `before` and `after` are the versions of the object; a version that the list must
+ * not contain is undefined.
+ */
 export function follow<F>(
   sorted: StoredObject<F>[],
   compare: Compare<F>,
@@ -60,6 +63,6 @@ export const withReplaced = <F>(
     // The sort merges two sorted runs, which is fast.
     .toSorted(compare);
 
-/** Returns the state after a change; undefined for a deletion. */
+/** Returns the object after a change; undefined for a deletion. */
 export const stateAfter = <F>({ type, object }: Change<F>): StoredObject<F> | undefined =>
   type === 'DELETED' ? undefined : object;

@@ -18,7 +18,7 @@ const maxDictionaries = 8;
 
 /** Bytes in a compressed form. */
 export interface Packed {
-  /** Compressed size in bytes, without parts that are shared. */
+  /** Compressed size in bytes, without memory that is shared with other data. */
   readonly size: number;
   /** Copy of the original bytes. */
   readonly bytes: Buffer;
@@ -72,7 +72,8 @@ export class Packer {
 const runDeflation = { level: 1 };
 
 /**
- * Packs similar bytes together, in a fifth of the time that packing one by one takes. Reading them in order is fast.
+ * Packs similar bytes together, in a fifth of the time that packing one by one takes. Reading the packed bytes in order
+ * is fast.
  */
 export function packTogether(all: readonly Buffer[]): readonly Packed[] {
   const whole = Buffer.concat(all);
@@ -94,7 +95,7 @@ class Run {
     this.#length = length;
   }
 
-  /** Compressed size per byte. */
+  /** Number of compressed bytes per original byte. */
   get density(): number {
     return this.#deflated.length / this.#length;
   }

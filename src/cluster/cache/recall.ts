@@ -78,7 +78,7 @@ export function createRecall({
     return floor === 0 ? undefined : { floor, since: start };
   }
 
-  /** Returns false if kube-apiserver did not provide the information. */
+  /** Queries kube-apiserver. Returns false if kube-apiserver did not provide the information. */
   async function query(from: number): Promise<boolean> {
     const { oldestPosition, since } = history;
     const limit = new AbortController();

@@ -29,16 +29,19 @@ export interface ReflectorOptions<T> extends Collection {
   decode(object: KubeObject, bytes: Buffer): T;
   /** Replaces all items after a list. */
   replace(items: readonly T[], resourceVersion: string): void;
-  /** Applies a change. Changes arrive in the order of their resourceVersions. A DELETED item is the last state. */
+  /**
+   * Applies a change. Changes arrive in the order of their resourceVersions. For DELETED, `item` is the last version of
+   * the object.
+   */
   apply(type: ChangeType, item: T): void;
   /** Reports that nothing else has changed up to this resourceVersion. */
   bookmark?(resourceVersion: string): void;
 }
 
 /**
- * The request in flight, or the next one. A streaming list is a watch whose first events are all existing objects. The
- * state becomes `watch` when these are complete. A paged list that expires between two pages is repeated as one whole
- * page.
+ * The request in flight, or the next one. A streaming list is a watch whose first events are all existing objects. When
+ * all these events have arrived, the state becomes `watch`. A paged list that expires between two pages is repeated as
+ * one whole page.
  */
 type State = 'streaming list' | 'paged list' | 'whole list' | 'watch';
 
@@ -120,7 +123,7 @@ export class Reflector<T> {
     return this.#isOpen && this.#state === 'watch';
   }
 
-  /** Time of the last data from kube-apiserver, in milliseconds since the epoch; 0 before the first. */
+  /** Time of the last data from kube-apiserver, in milliseconds since the epoch; 0 before any data has arrived. */
   lastSignOfLife(): number {
     return this.#requests.lastSignOfLife;
   }
@@ -139,7 +142,7 @@ export class Reflector<T> {
     }
   }
 
-  /** Sends a request. Returns the milliseconds until the next one. */
+  /** Sends a request. Returns the milliseconds until the next request. */
   async #listAndWatch(): Promise<number> {
     const wasHurried = this.#isHurried;
     try {

@@ -11,7 +11,7 @@ import type { StoredObject } from './stored-object.ts';
 /** Condition on objects. The condition must be deterministic. */
 export interface ObjectFilter<F> {
   (object: StoredObject<F>): boolean;
-  /** Full description of the condition. A selection without it is not cached. */
+  /** Full description of the condition. A selection is cached only if all its filters have a key. */
   readonly key?: string;
   /** All objects that pass have one of these values in the index. */
   readonly indexed?: { readonly index: IndexName; readonly values: readonly string[] };
@@ -118,7 +118,7 @@ export interface SelectionSource {
   all(): Iterable<Stored>;
   /** Current position in the history. */
   readonly position: number;
-  /** Returns undefined if any of the changes is missing. */
+  /** Returns the changes from a position in the history; undefined if any of these changes is missing. */
   changesFrom(position: number): readonly Change<unknown>[] | undefined;
 }
 
@@ -136,7 +136,7 @@ export class Selections {
 
   /**
    * Calls `use` with the objects that pass all filters, in the given order and as they are at that moment. The array is
-   * live. Throws the signal's reason.
+   * live. Throws the signal's reason if the signal is aborted.
    */
   async select<T>(
     filters: readonly ObjectFilter<unknown>[],
@@ -257,7 +257,7 @@ export class Selections {
 
   /**
    * Creates an index unless it exists. Works in slices, so that the event loop is not blocked. Concurrent callers share
-   * the work. Throws the signal's reason.
+   * the work. Throws the signal's reason if the signal is aborted.
    */
   async #indexed(name: IndexName, waiting: SignalSource): Promise<void> {
     for (;;) {

@@ -1,6 +1,7 @@
 /**
- * Cached objects of one resource, by key and in the orders of lists. A reflector updates them. The last changes are
- * kept, so that a watch can start at an earlier resourceVersion (k8s.io/apiserver pkg/storage/cacher/watch_cache.go).
+ * Cached objects of one resource, by key and in the orders of lists. A reflector updates the objects. The last changes
+ * are kept, so that a watch can start at an earlier resourceVersion (k8s.io/apiserver
+ * pkg/storage/cacher/watch_cache.go).
  */
 import { Arena } from './arena.ts';
 import { History, maxChanges, type Change } from './history.ts';
@@ -22,8 +23,8 @@ const isOrderName = (key: string): key is OrderName => Object.hasOwn(orders, key
 /** Maximum bytes of unpacked objects. */
 const maxPlainBytes = 256 * 1024 * 1024;
 /**
- * If a list brings at most this many changes, they are applied to the orders one by one. Each such change moves all
- * later objects of an array.
+ * If a list brings at most this many changes, each change is applied to the orders separately. Each separate change
+ * moves all later objects of an array.
  */
 const maxSingleChanges = 100;
 /** Approximate bytes of an object in the V8 heap. */
@@ -85,14 +86,16 @@ export class Store<F> {
     return this.#orders[name];
   }
 
-  /** Returns an immutable array of all objects by name, for long reads. Callers share it until the next change. */
+  /**
+   * Returns an immutable array of all objects by name, for long reads. Callers share the array until the next change.
+   */
   snapshot(): readonly StoredObject<F>[] {
     return (this.#snapshot ??= this.#orders.name.slice());
   }
 
   /**
    * Calls `use` with the objects that pass all filters, in an order, and with the resourceVersion of the selection. The
-   * array is live: read it synchronously. Throws the signal's reason.
+   * array is live: read it synchronously. Throws the signal's reason if the signal is aborted.
    */
   async select<T>(
     filters: readonly ObjectFilter<F>[],
@@ -113,7 +116,7 @@ export class Store<F> {
 
   /**
    * Makes the bytes of all objects contiguous, newest first. Works in slices, so that the event loop is not blocked.
-   * Throws the signal's reason.
+   * Throws the signal's reason if the signal is aborted.
    */
   tidy(waiting: SignalSource): Promise<void> {
     return this.#arena.tidy(this.#orders.newest.slice(), waiting);
@@ -145,7 +148,7 @@ export class Store<F> {
     return withReplaced(this.#orders.name, byName, after, [...before.values()]);
   }
 
-  /** Resolves to true once the store has reached a resourceVersion, and to false if the signal is aborted before. */
+  /** Resolves to true once the store has reached a resourceVersion, and to false if the signal is aborted first. */
   waitFor(resourceVersion: number, signal: AbortSignal): Promise<boolean> {
     return new Promise((resolve) => {
       const check = (): void => {
@@ -193,7 +196,7 @@ export class Store<F> {
       } else if (previous.resourceVersion !== version)
         changes.push({ type: 'MODIFIED', resourceVersion: version, object, previous });
     }
-    // The history could not contain all the changes.
+    // The history is too short for all the changes.
     if (changes.length + removed.length > maxChanges) return this.#reset(items, resourceVersion);
     const all = changes
       .concat(deletions(removed, this.#resourceVersion, new Set(items.map((object) => object.resourceVersion))))

@@ -28,12 +28,12 @@ interface Layout {
 /** Decoded values by which lists filter and sort. */
 interface Indexed<F> {
   readonly name: string;
-  /** '' at cluster scope. */
+  /** Namespace; '' for a cluster-scoped object. */
   readonly namespace: string;
   readonly uid: string;
   /** The etcd revision: a whole number below 2^53. */
   readonly resourceVersion: number;
-  /** Milliseconds since the epoch, 0 if unknown. */
+  /** Creation time in milliseconds since the epoch; 0 if unknown. */
   readonly createdAt: number;
   readonly labels: Readonly<Record<string, string>>;
   readonly ownerReferences: readonly OwnerReference[];
@@ -66,14 +66,14 @@ export function memoKeyOf(description: string): number {
 }
 
 /**
- * One state of an object: its bytes, outside the V8 heap, and the values by which lists filter and sort. The content is
- * immutable; the location of the bytes may change.
+ * One version of an object: its bytes, outside the V8 heap, and the values by which lists filter and sort. The content
+ * is immutable; the location of the bytes may change.
  *
  * `bytes` is the object as kube-apiserver wrote it, except that kind, apiVersion and metadata come first,
  * metadata.selfLink is added, managedFields is removed, and a comma is appended for use in a list:
  *
- *     {"kind":"Node","apiVersion":"v1","metadata":{"selfLink":"/api/v1/nodes/n1","name":"n1",…},"spec":…}, ↑ metadata
- * ends here ↑ ↑ metadataEnd
+ *     {"kind":"Node","apiVersion":"v1","metadata":{"selfLink":"/api/v1/nodes/n1","name":"n1",…},"spec":…},
+ *                                                 ↑ metadata         selfLinkEnd ↑            ↑ metadataEnd
  */
 export class StoredObject<F> implements Indexed<F>, Layout {
   readonly name: string;
@@ -171,7 +171,7 @@ export class StoredObject<F> implements Indexed<F>, Layout {
     return found;
   }
 
-  /** Returns the same state with another resourceVersion, for DELETED events. */
+  /** Returns the same object with another resourceVersion, for DELETED events. */
   withResourceVersion(resourceVersion: number): StoredObject<F> {
     const { bytes, versionStart, versionEnd } = this;
     const digits = Buffer.from(String(resourceVersion));

@@ -17,7 +17,7 @@ export interface CacheFigures {
   readonly objects: number;
   /** Bytes of the objects outside the V8 heap. */
   readonly bytes: number;
-  /** Time of the last data from kube-apiserver, in milliseconds since the epoch; 0 before the first. */
+  /** Time of the last data from kube-apiserver, in milliseconds since the epoch; 0 before any data has arrived. */
   readonly lastSignOfLife: number;
 }
 
@@ -185,8 +185,8 @@ export class CachedResource<F> implements Resource<F> {
 
   /**
    * Waits until the cache has reached the resourceVersion of the cluster. A resourceVersion counts the changes of every
-   * resource, so the cache of a resource that rarely changes reaches the cluster's version only with the next bookmark,
-   * up to a minute later. An open watch that has received nothing for `settleTime` therefore suffices too.
+   * resource. The cache of a resource that rarely changes therefore reaches the cluster's version only with the next
+   * bookmark, up to a minute later. An open watch that has received nothing for `settleTime` therefore suffices too.
    */
   async #confirm(): Promise<void> {
     const version = await this.#versions.ofCollection();

@@ -54,8 +54,8 @@ const sweepInterval = 30_000;
 const refusalDuration = 5_000;
 
 /**
- * Returns true for API groups of this server. Their resources are read with the caller's rights and therefore not
- * cached.
+ * Returns true for API groups of this server. The resources of these groups are read with the caller's rights, and are
+ * therefore not cached.
  */
 const isOwn = (group: string): boolean => group === 'platform.io' || group.endsWith('.platform.io');
 
@@ -128,7 +128,7 @@ export class Catalogue {
     return cached;
   }
 
-  /** Returns the resource with this name. Throws 404 if the cluster does not serve it. */
+  /** Returns the resource with this name. Throws 404 if the cluster does not serve the resource. */
   async find(name: string, signal: AbortSignal): Promise<CatalogueEntry> {
     const { discovery, kinds } = this.#options;
     if (!discovery.hasSynced()) {
@@ -190,7 +190,7 @@ export class Catalogue {
     return this.#listed.resources;
   }
 
-  /** Figures by `{plural}.{group}`. */
+  /** Figures of the caches, by `{plural}.{group}`. */
   figures(): ReadonlyMap<string, CacheFigures> {
     const figures = new Map<string, CacheFigures>();
     for (const cached of this.#permanent) figures.set(nameOf(cached.definition.underlying), cached.figures());

@@ -16,7 +16,7 @@ const plain: Omit<Kind<unknown>, 'group' | 'resource'> = {
 };
 
 /**
- * Tables and field labels are empty, because only /apis uses them, and /apis serves only resources with their own
+ * Tables and field labels are empty. Both are used only by /apis, which serves only resources with their own
  * definition.
  */
 export function genericDefinition(

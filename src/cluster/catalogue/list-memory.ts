@@ -13,7 +13,7 @@ export class ListMemory {
   readonly #byHolder = new Shares('list_memory');
   #held = 0;
 
-  /** `cacheSize` returns cache.maxBytes. All lists together use at most half of that. */
+  /** `cacheSize` returns cache.maxBytes. All lists together use at most half of cache.maxBytes. */
   constructor(cacheSize: () => number) {
     this.#cacheSize = cacheSize;
   }

@@ -12,7 +12,7 @@ export interface MemoryShare {
 
 export interface MemoryLimitOptions {
   readonly maxBytes: () => number;
-  /** Removes an unused cache. Returns false if there is none. */
+  /** Removes an unused cache. Returns false if every cache is in use. */
   readonly makeRoom: () => boolean;
 }
 
@@ -23,7 +23,7 @@ export const mebibytes = (bytes: number): string => `${(bytes / 2 ** 20).toFixed
 
 /**
  * Creates a share of a limit. `assertRoom` throws if the share cannot grow from `own()` to `bytes`. `assertRoom` may
- * release shares to make room, including this one. `add` adds a difference to the total.
+ * release shares to make room, including the share that grows. `add` adds a difference to the total.
  */
 export function memoryShare(
   name: string,

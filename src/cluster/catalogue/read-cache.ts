@@ -6,8 +6,8 @@ import type { CacheHandle, Catalogue, CatalogueEntry } from './catalogue.ts';
 import { waitForSync } from './waiting.ts';
 
 /**
- * Returns the cache of a resource once it is complete. The caller must release it. Throws 503 if the resource cannot be
- * cached.
+ * Returns the cache of a resource once it is complete. The caller must release the cache. Throws 503 if the resource
+ * cannot be cached.
  */
 export async function acquireCache(
   catalogue: Pick<Catalogue, 'acquire'>,

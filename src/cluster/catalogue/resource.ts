@@ -10,11 +10,11 @@ import type { StoredObject } from '../cache/stored-object.ts';
 export interface GroupVersionResource {
   readonly group: string;
   readonly version: string;
-  /** Plural in lower case. */
+  /** Plural name in lower case. */
   readonly resource: string;
 }
 
-/** metav1.APIResource. */
+/** The fields of metav1.APIResource. */
 export interface ApiResource {
   readonly name: string;
   readonly singularName: string;
@@ -25,7 +25,7 @@ export interface ApiResource {
   readonly categories?: readonly string[];
 }
 
-/** metav1.TableColumnDefinition. */
+/** The fields of metav1.TableColumnDefinition. */
 export interface Column {
   readonly name: string;
   readonly type: 'string' | 'integer' | 'number' | 'boolean' | 'date';
@@ -40,10 +40,13 @@ export interface KindFilter<F> {
   matches(object: StoredObject<F>, text: string): boolean;
 }
 
-/** Parameter of /kapis that names an object with a label selector, in the namespace of each selected object. */
+/**
+ * Parameter of /kapis that names an object with a label selector, such as a Service. Selected objects and the named
+ * object are in the same namespace.
+ */
 export interface SelectedBy {
   readonly description: string;
-  /** Plural of the selecting resource. */
+  /** Plural name of the selecting resource. */
   readonly resource: string;
   /** Labels that a selected object must have. An object without labels selects nothing. */
   readonly labels: (object: KubeObject) => Readonly<Record<string, string>>;
@@ -57,7 +60,10 @@ export interface ResourceDefinition<F> {
   /** Names under which kubectl lists this resource together with others. */
   readonly categories?: readonly string[];
   readonly namespaced: boolean;
-  /** Resource that is read. Callers need the right to read it. /kapis returns its objects unchanged. */
+  /**
+   * Resource whose objects are read. Callers need the right to read this resource. /kapis returns the objects
+   * unchanged.
+   */
   readonly underlying: GroupVersionResource;
   /** Name on /kapis and /apis. On /apis the objects have this apiVersion. */
   readonly served: GroupVersionResource;
@@ -67,10 +73,10 @@ export interface ResourceDefinition<F> {
   readonly columns: readonly Column[];
   /** Returns the cells of a table in the order of the columns. `now`: milliseconds since the epoch. */
   cells(object: StoredObject<F>, now: number): readonly string[];
-  /** Field labels that /apis supports: those of Kubernetes for the kind. */
+  /** Field labels that /apis supports: the field labels of the kind in Kubernetes. */
   readonly fieldLabels: readonly string[];
   fieldLabel(object: StoredObject<F>, label: string): string;
-  /** Values of the `status` parameter of /kapis. The parameter does not exist if there are none. */
+  /** Values of the `status` parameter of /kapis. A kind without such values does not have the parameter. */
   readonly statuses: readonly string[];
   /** Returns one or several statuses of an object. */
   statusOf(object: StoredObject<F>): string | readonly string[];
@@ -86,7 +92,7 @@ export interface Kind<F> extends Pick<
   'fields' | 'statuses' | 'statusOf' | 'filters' | 'selectedBy'
 > {
   readonly group: string;
-  /** Plural. */
+  /** Plural name of the resource. */
   readonly resource: string;
 }
 
@@ -103,19 +109,19 @@ export interface Resource<F> {
   hasSynced(): boolean;
   /** Resolves when the first list is complete. Throws the signal's reason if the signal is aborted first. */
   waitForSync(signal: AbortSignal): Promise<void>;
-  /** Resolves to true once the store has reached a resourceVersion, and to false if the signal is aborted before. */
+  /** Resolves to true once the store has reached a resourceVersion, and to false if the signal is aborted first. */
   reach(resourceVersion: number, signal: AbortSignal): Promise<boolean>;
   /**
    * Resolves when it is known whether the history of the store is complete after a resourceVersion. Also resolves when
-   * the signal is aborted, or if kube-apiserver does not respond within seconds.
+   * the signal is aborted, or if kube-apiserver does not respond within a few seconds.
    */
   recall(resourceVersion: number, signal: AbortSignal): Promise<void>;
   /**
-   * Resolves when the store has reached the state that the cluster had at the call. Throws KubeError if the cluster
-   * cannot be reached, and the signal's reason.
+   * Resolves when the store contains every change that the cluster had accepted before the call. Throws KubeError if
+   * the cluster cannot be reached, and the signal's reason if the signal is aborted.
    */
   confirm(signal: AbortSignal): Promise<void>;
-  /** Confirms a single object, like `confirm`. `namespace` is '' at cluster scope. */
+  /** Does the same as `confirm`, but for a single object. `namespace` is '' for a cluster-scoped object. */
   confirmObject(namespace: string, name: string, signal: AbortSignal): Promise<void>;
 }
 

@@ -96,7 +96,8 @@ export function fileAccess(files: string | readonly string[], context?: string):
 }
 
 /**
- * Parses a file. Paths in it are relative to its folder. Errors do not quote the file, because it contains credentials.
+ * Parses a file. Relative paths in the file start at its folder. Errors do not quote the file, because it contains
+ * credentials.
  */
 function read(file: string): Kubeconfig | null {
   const yaml = readYAML(readFileSync(file, 'utf8'));

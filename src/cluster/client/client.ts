@@ -76,7 +76,10 @@ const callerSlots = {
   queue: { total: 4_000, perUser: 1_000, timeout: 30_000 },
 };
 
-/** Creates the client. `kubeconfig`: a file. Default: the ServiceAccount of the pod. Throws if there is neither. */
+/**
+ * Creates the client from the file `kubeconfig`; by default from the ServiceAccount of the pod. Throws if there is
+ * neither.
+ */
 export async function createKubeClient({
   kubeconfig,
   load = () => (kubeconfig === undefined ? inClusterAccess(process.env) : fileAccess(kubeconfig)),
@@ -155,8 +158,9 @@ class ApiserverClient {
   readonly #lanes: Readonly<Record<Lane, Connections>>;
   readonly #callers = new Slots(callerSlots);
   /**
-   * Connections of watches. They are unlimited, because a watch occupies its connection until it ends, and a request
-   * that waited for the connection could wait forever. Callers limit the number of watches.
+   * Connections of watches. The number of these connections is unlimited, because a watch occupies its connection until
+   * the watch ends. A request that waited for a free connection could wait forever. Callers limit the number of
+   * watches.
    */
   readonly #watches: Connections;
   #identity: { readonly credential: object; readonly review: Promise<Identity> } | undefined;
@@ -189,16 +193,16 @@ class ApiserverClient {
   }
 
   /**
-   * Returns the audiences of this server's own token, which are those of kube-apiserver. Empty if the token is opaque
-   * or there is no ServiceAccount token.
+   * Returns the audiences of this server's own token, which are those of kube-apiserver. Returns no audiences if the
+   * token is opaque or there is no ServiceAccount token.
    */
   async audiences(): Promise<readonly string[]> {
     return claimsOf(await this.#credential.headers()).audiences;
   }
 
   /**
-   * Returns the issuer of this server's own token, which issues all ServiceAccount tokens of the cluster. Undefined if
-   * the token is opaque or there is no ServiceAccount token.
+   * Returns the issuer of this server's own token, which issues all ServiceAccount tokens of the cluster. Returns
+   * undefined if the token is opaque or there is no ServiceAccount token.
    */
   async issuer(): Promise<string | undefined> {
     return claimsOf(await this.#credential.headers()).issuer;

@@ -50,7 +50,7 @@ function groupsToSend({ username, groups }: UpstreamIdentity): readonly string[]
  */
 const isTransmittable = (value: string): boolean => !/[\p{Cc}]|^ | $/u.test(value);
 
-/** Encodes the value as UTF-8 bytes, one per character. */
+/** Encodes the value as UTF-8, with one character per byte. */
 function headerValue(what: string, value: string): string {
   if (!isTransmittable(value) || !value.isWellFormed())
     throw badRequest(`the ${what} has a character that is not allowed in a header`);

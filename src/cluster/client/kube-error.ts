@@ -6,7 +6,10 @@ import { badGateway, serviceUnavailable, StatusError, type Status, type StatusRe
  */
 const impersonationRefused = / cannot impersonate resource "/;
 
-/** Response of kube-apiserver other than 2xx. `code` is the HTTP status, or 0 if there was no response. */
+/**
+ * Error for a response of kube-apiserver other than 2xx, or for a missing response. `code` is the HTTP status, or 0 if
+ * there was no response.
+ */
 export class KubeError extends Error {
   readonly code: number;
   readonly reason: string;

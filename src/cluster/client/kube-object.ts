@@ -1,4 +1,4 @@
-/** metav1.OwnerReference. */
+/** The fields of metav1.OwnerReference. */
 export interface OwnerReference {
   readonly apiVersion: string;
   readonly kind: string;

@@ -55,8 +55,8 @@ export interface Upstream {
   /** Throws StatusError for a request that cannot be serialized. Later errors are reported to the handler. */
   send(request: ForwardedRequest, handler: ResponseHandler): Promise<ResponseFlow>;
   /**
-   * Requests another protocol on a dedicated connection. Throws StatusError if there is no response, or the reason of
-   * the signal.
+   * Requests another protocol on a dedicated connection. Throws StatusError if there is no response, and the signal's
+   * reason if the signal is aborted.
    */
   upgrade(request: ForwardedRequest, protocol: string, signal: AbortSignal): Promise<UpgradeResponse>;
   /** Numbers of open connections, not counting upgraded ones. */
@@ -72,8 +72,8 @@ export interface UpstreamOptions {
 }
 
 /**
- * Timeout of a response in milliseconds. It exceeds the limit of kube-apiserver for short requests (60 s), because the
- * error message of kube-apiserver is better than the message of this server.
+ * Timeout of a response in milliseconds. The timeout exceeds the limit of kube-apiserver for short requests (60 s),
+ * because the error message of kube-apiserver is better than the message of this server.
  */
 const shortRequestTimeout = 65_000;
 /** Timeout of the response to an upgrade in milliseconds. kube-apiserver contacts a kubelet before it responds. */
@@ -95,8 +95,8 @@ export function identityOf(user: UpstreamIdentity): readonly string[] {
 export function createUpstream({ address, credential }: UpstreamOptions): Upstream {
   const { url, hostname, prefix } = address;
   const { host, port, protocol } = url;
-  // The number is unlimited: otherwise requests would wait for clients that read slowly. The filters limit the number
-  // of requests.
+  // The number of connections is unlimited: otherwise requests would wait for clients that read slowly. The filters
+  // limit the number of requests.
   const connections = new Connections(address, Infinity);
 
   const describe = ({ method, target }: ForwardedRequest): SentRequest => ({

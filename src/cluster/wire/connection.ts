@@ -42,7 +42,7 @@ export class PendingRequest implements ResponseFlow {
 
 export interface SentRequest {
   readonly method: string;
-  /** See `headOf`. */
+  /** Head of the request, as `headOf` returns it. */
   readonly head: string;
   readonly body?: AsyncIterable<Buffer> | readonly Buffer[] | undefined;
   /** Bytes of the body, as in the head; if undefined, the body is chunked. */
@@ -54,7 +54,7 @@ export interface SentRequest {
   readonly handler: ResponseHandler;
 }
 
-/** Owner of connections. */
+/** Owner of connections, which call these methods. */
 export interface ConnectionOwner {
   /** Called when a connection can be reused. */
   onFree(connection: UpstreamConnection): void;
@@ -71,8 +71,8 @@ const responseTimeout = (): ResponseTimeout => new ResponseTimeout('no response 
 
 const connectTimeout = 5_000;
 /**
- * Idle timeout in milliseconds. It is shorter than the 90 s of kube-apiserver, which could otherwise close a connection
- * just when it is used.
+ * Idle timeout in milliseconds. This timeout is shorter than the 90 s of kube-apiserver, which could otherwise close a
+ * connection just when it is used.
  */
 const idleTimeout = 60_000;
 

@@ -137,7 +137,7 @@ export class Connections implements ConnectionOwner {
   }
 
   #add(): UpstreamConnection {
-    // The connection also serves later requests.
+    // The connection is not part of this request's span, because it also serves later requests.
     const connection = withoutSpan(
       () => new UpstreamConnection((onread) => this.#open(onread), this.#isSecure ? 'secureConnect' : 'connect', this),
     );

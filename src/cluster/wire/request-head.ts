@@ -2,7 +2,7 @@
 import { badRequest } from '../../runtime/errors.ts';
 import { notInValues, token } from './response-parser.ts';
 
-/** Methods that need `Content-Length: 0` without a body (RFC 9110 section 8.6). */
+/** Methods for which a request without a body needs `Content-Length: 0` (RFC 9110 section 8.6). */
 const mayHaveBody = new Set(['POST', 'PUT', 'PATCH']);
 
 export interface RequestHead {
@@ -21,7 +21,7 @@ type HeaderFields = Readonly<Record<string, string | readonly string[]>>;
 
 /**
  * Returns alternating names and values; a header with several values appears once per value. A later layer replaces
- * headers of earlier layers with the same name, in any case (RFC 9110 section 5.1).
+ * headers of earlier layers. Header names are case-insensitive (RFC 9110 section 5.1).
  */
 export function fieldsOf(...layers: readonly HeaderFields[]): string[] {
   const fields = new Map<string, string[]>();

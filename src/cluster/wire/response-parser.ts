@@ -1,6 +1,4 @@
-/**
- * Parses HTTP/1.1 responses (RFC 9112) one after the other from chunks of any size. Strict: throws for every deviation.
- */
+/** Parses HTTP/1.1 responses one after the other, from chunks of any size. Throws for every deviation from RFC 9112. */
 
 /** Receives the parts of a response. Headers are alternating names and values as received, one character per byte. */
 export interface ResponseEvents {
@@ -13,7 +11,7 @@ const max = { head: 256 * 1024, sizeLine: 4 * 1024 };
 
 const crlf = '\r\n';
 const statusLine = /^HTTP\/1\.([01]) ([1-9][0-9]{2})(?: ([^\r\n\0]*))?$/;
-/** RFC 9110 section 5.6.2. */
+/** Matches a token (RFC 9110 section 5.6.2). */
 export const token = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
 /** Characters that are not allowed in header values (RFC 9110 section 5.5). */
 export const notInValues = /[^\t\x20-\x7e\x80-\xff]/;
@@ -57,7 +55,7 @@ export class ResponseParser {
     this.#isReusable = false;
   }
 
-  /** Parses the next bytes. Throws if they are malformed or follow the end of the response. */
+  /** Parses the next bytes. Throws if the bytes are malformed or follow the end of the response. */
   read(chunk: Buffer): void {
     let bytes = chunk;
     if (this.#partial !== undefined) {
@@ -191,7 +189,7 @@ export class ResponseParser {
     return end + 4;
   }
 
-  /** Reads a line of at most `maxLength` bytes without CRLF. */
+  /** Reads a line of at most `maxLength` bytes, not counting CRLF. */
   #line(bytes: Buffer, at: number, maxLength: number, handle: (line: string) => void): number | undefined {
     const end = bytes.indexOf(crlf, at, 'latin1');
     if ((end < 0 ? bytes.length : end) - at > maxLength)

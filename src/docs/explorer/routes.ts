@@ -1,6 +1,6 @@
 /**
  * `/docs`: a page to read and try the operations of the API descriptions. The page is the same for everyone and
- * contains no user data. Its script logs in and sends requests like any other client.
+ * contains no user data. The script of the page logs in and sends requests like any other client.
  */
 import { createHash } from 'node:crypto';
 import { pathNotFound } from '../../runtime/errors.ts';
@@ -34,11 +34,11 @@ const pageHeaders = {
   'Content-Security-Policy': policy,
   'X-Frame-Options': 'DENY',
   'Referrer-Policy': 'no-referrer',
-  // A page of another origin that opens this page gets no reference to its window.
+  // A page of another origin that opens this page gets no reference to this page's window.
   'Cross-Origin-Opener-Policy': 'same-origin',
 };
 
-/** The path contains a digest of the content. */
+/** Browsers can cache the assets forever, because the path of an asset contains a digest of the content. */
 const forever = { 'Cache-Control': 'public, max-age=31536000, immutable' };
 
 const page: ResponseDescriptions = { 200: { description: 'The page', content: { 'text/html': text } } };
@@ -46,7 +46,10 @@ const part: ResponseDescriptions = {
   200: { description: 'The asset', content: { 'text/css': text, 'text/javascript': text } },
 };
 
-/** RFC 6749 section 4.1.2 and RFC 9207. The script of the page reads them. */
+/**
+ * Parameters of an authorization response (RFC 6749 section 4.1.2 and RFC 9207). The script of the page reads these
+ * parameters.
+ */
 const callbackParameters = lenientParameters({
   code: described('Authorization code', text.optional()),
   state: described('`state` of the authorization request', text.optional()),
@@ -113,7 +116,7 @@ export function docsRoutes({ issuer }: { readonly issuer: () => string }): reado
 
 interface Assets {
   readonly byPath: ReadonlyMap<string, PreparedDocument>;
-  /** Path relative to /docs/. */
+  /** Paths relative to /docs/. */
   readonly paths: { readonly style: string; readonly modules: readonly string[] };
 }
 

@@ -11,10 +11,13 @@ export type ClusterSchemas = Readonly<Record<string, ClusterSchema>>;
 export interface DescribedResource {
   readonly group: string;
   readonly version: string;
-  /** Plural. */
+  /** Plural name of the resource. */
   readonly resource: string;
   readonly kind: string;
-  /** Name of its schema in the cluster's own document, such as io.k8s.api.core.v1.Node. The schema of the list has the suffix List. */
+  /**
+   * Name of the resource's schema in the cluster's own document, such as io.k8s.api.core.v1.Node. The schema of the
+   * list has the suffix List.
+   */
   readonly source: string;
 }
 
@@ -32,7 +35,7 @@ export const describedResource = ({
 export interface DescribedKind {
   readonly group: string;
   readonly version: string;
-  /** Plural. */
+  /** Plural name of the resource. */
   readonly resource: string;
   readonly kind: string;
   readonly schema: Schema;
@@ -160,7 +163,7 @@ export const asSwagger2 = (value: unknown): unknown =>
       ...rest,
       ...(isReference ? only : {}),
       ...(preset === undefined || isReference ? {} : { default: preset }),
-      // IntOrString and Quantity accept a number or a string. Swagger 2.0 describes them as strings.
+      // IntOrString and Quantity accept a number or a string. In Swagger 2.0, their values are described as strings.
       ...(oneOf === undefined && anyOf === undefined ? {} : { type: 'string' }),
     };
   });

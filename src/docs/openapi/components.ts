@@ -17,7 +17,7 @@ export class Components {
 
   /**
    * `prefix`: prefix of references, such as `#/definitions/`. `translate` converts a schema to the dialect of the
-   * document. Schemas inside another schema are converted after it.
+   * document. Outer schemas are converted before inner schemas.
    */
   constructor(prefix: string, translate: (schema: JSONSchema) => JSONSchema = (schema) => schema) {
     this.#prefix = prefix;
@@ -46,7 +46,7 @@ export class Components {
     return { $ref: `${this.#prefix}${name}` };
   }
 
-  /** Writes the schemas inside the schema. Other values, such as a default, are copied. */
+  /** Converts a schema and the schemas inside it. Copies all other values, such as a default. */
   #whole(schema: JSONSchema): unknown {
     return Object.fromEntries(
       Object.entries(this.#translate(schema)).map(([keyword, value]) => [keyword, this.#valueOf(keyword, value)]),

@@ -1,4 +1,7 @@
-/** Operations of a custom resource, as kube-apiserver generates them from a CustomResourceDefinition (apiextensions-apiserver pkg/controller/openapi/builder). */
+/**
+ * Operations of a custom resource, as kube-apiserver generates them from a CustomResourceDefinition
+ * (apiextensions-apiserver pkg/controller/openapi/builder).
+ */
 import {
   inPath,
   type ResponseDescriptions,
@@ -79,11 +82,14 @@ const errorStatuses: Readonly<Record<Action, readonly number[]>> = {
 };
 const commonErrorStatuses = [400, 401, 403, 406, 429, 500, 503, 504];
 
-/** Returns the schema with the common parts of all objects. The writer of the document translates the keywords of Kubernetes. */
+/**
+ * Returns the schema with the members that all objects have. The writer of the document translates the keywords of
+ * Kubernetes.
+ */
 function objectSchema(name: string, { spec: { group, names } }: Definition, version: Version): JSONSchema {
   const given = version.schema?.openAPIV3Schema ?? { type: 'object', 'x-kubernetes-preserve-unknown-fields': true };
   const properties = given['properties'] as Readonly<Record<string, JSONSchema>> | undefined;
-  // Names of kinds contain no dots, so no kind can have the names of these parts.
+  // Names of kinds contain no dots, so no kind has the same name as one of these schemas.
   const parts = ['spec', 'status'].flatMap((part) => {
     const schema = properties?.[part];
     return schema?.['properties'] === undefined ? [] : [[part, withName(`${name}.${part}`, schema)]];

@@ -1,4 +1,7 @@
-/** Examples of the operations. hack/update-examples.ts records them; test/conformance/examples.test.ts compares them with real responses. */
+/**
+ * Examples of the operations. hack/update-examples.ts records them; test/conformance/examples.test.ts compares them
+ * with real responses.
+ */
 import { readPackageFile } from '../../runtime/package.ts';
 import type { OperationDescription } from './operation.ts';
 import type { JSONSchema } from './json-schema.ts';

@@ -22,7 +22,7 @@ const isRecord = (value: unknown): value is JSONSchema =>
 
 const translated = new WeakMap<z.ZodType, JSONSchema>();
 
-/** Returns the schema of the values that clients send. Named schemas in it are inlined. */
+/** Returns the schema of the values that clients send. Named schemas inside the schema are inlined. */
 export function jsonSchemaOf(schema: z.ZodType): JSONSchema {
   let found = translated.get(schema);
   if (found === undefined) {
@@ -55,7 +55,10 @@ function override({
 const refPrefix = '#/$defs/';
 const isNull = (value: unknown): boolean => isRecord(value) && value['type'] === 'null';
 
-/** Replaces references by their targets, and omits keywords without meaning, such as the bounds of safe integers. */
+/**
+ * Replaces references with their targets. Omits keywords that tell clients nothing, such as the bounds of safe
+ * integers.
+ */
 function simplified(value: unknown, defs: Readonly<Record<string, unknown>>): unknown {
   if (Array.isArray(value)) return value.map((item) => simplified(item, defs));
   if (!isRecord(value)) return value;
@@ -71,7 +74,7 @@ function simplified(value: unknown, defs: Readonly<Record<string, unknown>>): un
     const of = $ref.slice(refPrefix.length);
     return withName(of, { ...(simplified(defs[of], defs) as JSONSchema), ...schema });
   }
-  // Uses `nullable` as in Kubernetes and OpenAPI 3.0. Each writer translates it.
+  // Uses `nullable` as in Kubernetes and OpenAPI 3.0. Each writer translates this keyword.
   const { anyOf, type } = schema;
   if (Array.isArray(type)) return { ...schema, type: type[0] as unknown, nullable: true };
   if (!Array.isArray(anyOf) || !anyOf.some(isNull)) return schema;

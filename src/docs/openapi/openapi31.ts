@@ -1,4 +1,4 @@
-/** OpenAPI 3.1. */
+/** Writes API descriptions in OpenAPI 3.1. */
 import type { ContentDescription } from '../../http/route.ts';
 import { parameterExamples, type Example } from './examples.ts';
 import type { JSONSchema } from './json-schema.ts';

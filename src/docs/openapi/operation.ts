@@ -7,7 +7,7 @@ import type { JSONSchema } from './json-schema.ts';
 /** Description of a method of a path. */
 export interface OperationDescription {
   readonly method: string;
-  /** Template with its parameters in braces. */
+  /** Path template with parameters in braces. */
   readonly path: string;
   readonly operationId: string;
   readonly tag: string;
@@ -15,7 +15,7 @@ export interface OperationDescription {
   readonly description?: string | undefined;
   readonly example?: Example | undefined;
   readonly deprecated?: boolean;
-  /** Security requirement, undefined for the default of the document. */
+  /** Security requirement; undefined if the default of the document applies. */
   readonly security?: Security | undefined;
   readonly parameters: readonly ParameterDescription<JSONSchema>[];
   readonly body?: BodyDescription<JSONSchema> | undefined;
@@ -29,7 +29,7 @@ export interface OperationDescription {
 export interface TagDescription {
   readonly name: string;
   readonly description: string;
-  /** Tags of the group `Other` are shown last and folded. */
+  /** Tags of the group `Other` are shown last and collapsed. */
   readonly group?: 'APIs' | 'Other';
 }
 
@@ -46,7 +46,7 @@ export interface DocumentDescription {
 export interface DocumentHead {
   readonly info: object;
   readonly tags: readonly Omit<TagDescription, 'group'>[];
-  /** Extension of Redoc; the page /docs reads it too. */
+  /** Extension that Redoc defines. The page /docs reads it too. */
   readonly 'x-tagGroups'?: readonly { readonly name: string; readonly tags: readonly string[] }[];
 }
 

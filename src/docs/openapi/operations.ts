@@ -36,7 +36,7 @@ const below =
   ({ path }: Route) =>
     path.startsWith(`/kapis/${group}`);
 
-/** Sections that are matched before the others and listed after them. */
+/** Sections whose conditions are checked first, and which are listed last. */
 const exceptions: readonly Section[] = [
   {
     name: 'removed',

@@ -42,8 +42,8 @@ export function security31(issuer: string): { readonly security: Security; reado
 }
 
 /**
- * Returns the default requirement and the schemes for Swagger 2.0. There, a scheme has only one flow, and a bearer
- * token is described as a header.
+ * Returns the default requirement and the schemes for Swagger 2.0. In Swagger 2.0, a scheme has only one flow, and a
+ * bearer token is described as a header.
  */
 export function security20(issuer: string): { readonly security: Security; readonly securityDefinitions: object } {
   const flow = { type: 'oauth2', tokenUrl: `${issuer}/oauth/token`, scopes };

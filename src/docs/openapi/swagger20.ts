@@ -1,4 +1,4 @@
-/** Swagger 2.0. */
+/** Writes API descriptions in Swagger 2.0. */
 import type { BodyDescription, ContentDescription, ParameterDescription } from '../../http/route.ts';
 import type { Example } from './examples.ts';
 import type { JSONSchema } from './json-schema.ts';
@@ -60,7 +60,7 @@ export class Writer20 extends Writer {
     if (fields === undefined) {
       const schemas = new Set(Object.values(content).map((one) => JSON.stringify(this.schemas.write(one))));
       const [schema = '{}', other] = schemas;
-      // The schema depends on the media type, which Swagger 2.0 cannot express.
+      // If the schema depends on the media type, which Swagger 2.0 cannot express, the description accepts any body.
       return [
         { name: 'body', in: 'body', required, schema: other === undefined ? (JSON.parse(schema) as object) : {} },
       ];

@@ -1,6 +1,6 @@
-// The login of Argo CD's API server, in its own code: argo-cd ADDRESS listens for browsers. ARGOCD_DATA is the data of the
-// ConfigMaps argocd-cm and argocd-rbac-cm in YAML, and CLIENT_SECRET the key oidc.clientSecret of the Secret argocd-secret.
-// SSL_CERT_FILE names the trusted CA.
+// The login of Argo CD's API server, in its own code. `argo-cd ADDRESS` listens for browsers. ARGOCD_DATA has the data
+// of the ConfigMaps argocd-cm and argocd-rbac-cm in YAML. CLIENT_SECRET has the value of oidc.clientSecret in the
+// Secret argocd-secret. SSL_CERT_FILE names the trusted CA.
 package main
 
 import (
@@ -61,7 +61,7 @@ func serve(address string) error {
 	return http.ListenAndServe(address, nil)
 }
 
-// claimsOf verifies the token that the browser has as cookies and the CLI as bearer.
+// claimsOf verifies the token, which a browser sends in cookies, and the CLI as a bearer token.
 func claimsOf(r *http.Request, provider oidc.Provider, config *settings.ArgoCDSettings) (jwt.MapClaims, error) {
 	raw, isBearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	if !isBearer {

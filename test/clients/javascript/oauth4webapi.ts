@@ -1,4 +1,4 @@
-/** The same as openid-client.ts with oauth4webapi. */
+/** The same flows as in openid-client.ts, written with oauth4webapi. */
 import * as oauth from 'oauth4webapi';
 import { authorize, readKnown } from './known.ts';
 

@@ -1,6 +1,6 @@
 /**
  * Every flow of OAuth 2.0 and OpenID Connect that the server supports, written with openid-client in the usual way:
- * `openid-client.ts ISSUER` prints its results as one JSON object, comparable with that of ../python/oauth_flows.py.
+ * `openid-client.ts ISSUER` prints its results as one JSON object with the same form as from ../python/oauth_flows.py.
  */
 import * as client from 'openid-client';
 import { authorize, readKnown } from './known.ts';

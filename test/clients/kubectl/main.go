@@ -1,4 +1,4 @@
-// kubectl as built by its own main package, in the minor versions of the .mod files beside this one. That package is in
+// The main package of kubectl, for the minor versions of the .mod files in this folder. The original main package is in
 // k8s.io/kubernetes, which takes ten times as long to compile.
 package main
 

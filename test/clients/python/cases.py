@@ -1,8 +1,8 @@
-"""Cases for users of the official Python client: cases.py KUBECONFIG KUBECONFIG_OF_OUR_GATEWAY
-KUBECONFIG_OF_OUR_PORT.
+"""Cases for users of the official Python client.
 
-Each runs against the core nodes of kube-apiserver, the same through our gateway, and against
-nodes.resources.platform.io, through kube-apiserver's aggregator and at our own port. The results for each are one JSON line on standard output.
+Run as `cases.py KUBECONFIG KUBECONFIG_OF_OUR_GATEWAY KUBECONFIG_OF_OUR_PORT`.
+Each case runs against core nodes, at kube-apiserver and through the gateway, and against nodes.resources.platform.io,
+through the aggregator and at the port of platform-apiserver. The program prints one JSON line for each case and target.
 """
 
 import json
@@ -94,7 +94,7 @@ def refused(target, writer):
 
 
 def watched(target, writer):
-    """Watches from a list, and again from the last event after a stop."""
+    """Starts a watch from a list, stops it, and resumes it after the last event."""
     seen = []
 
     def follow(version, until):
@@ -103,7 +103,7 @@ def watched(target, writer):
                                    timeout_seconds=10):
             metadata = target.plain(event["object"])["metadata"]
             told = (event["type"], metadata["name"], metadata["labels"].get("case"))
-            # Written by the control plane itself.
+            # Skips writes of the control plane.
             if told not in seen:
                 seen.append(told)
             if told == until:
@@ -120,7 +120,7 @@ def watched(target, writer):
 
 
 def watched_from_nowhere(target, writer):
-    """The client raises an exception for an error in the stream."""
+    """Watches from an invalid resourceVersion, for which the client raises an exception."""
     try:
         for event in watch.Watch().stream(target.list, resource_version="x", timeout_seconds=1):
             return event["type"]
@@ -156,7 +156,7 @@ def table(target, writer):
 
 
 def over_a_web_socket(target, writer):
-    """Returns each message, received with the client's package for exec."""
+    """Returns the messages of a watch over a WebSocket, received with the package that the client uses for exec."""
     known = target.client.configuration
     headers = {}
     target.client.update_params_for_auth(headers, [], ["BearerToken"], None, None, None)

@@ -1,7 +1,7 @@
 """Every flow of OAuth 2.0 and OpenID Connect that the server supports, written with Authlib in the usual way.
 
-oauth_flows.py ISSUER reads the login from standard input, and prints its results as one JSON object, comparable with that of
-../go/oauth. REQUESTS_CA_BUNDLE names the trusted CA.
+`oauth_flows.py ISSUER` reads the login from standard input, and prints its results as one JSON object with the same
+form as from ../go/oauth. REQUESTS_CA_BUNDLE names the trusted CA.
 """
 
 import json
@@ -105,7 +105,7 @@ class Flows:
         return [response["active"], response.get("client_id"), response.get("username")]
 
     def refused(self, client, token):
-        """Reports what is left of a revoked token."""
+        """Returns how userinfo, a refresh and introspection respond to the tokens of a revoked session."""
         try:
             client.refresh_token(self.server["token_endpoint"], token["refresh_token"])
             error = ""

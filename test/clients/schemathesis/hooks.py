@@ -10,7 +10,7 @@ PROTECTED = {"~", *os.environ["PROTECTED"].split(",")}
 
 @schemathesis.hook
 def map_path_parameters(context, path_parameters):
-    """Redirects writes to users that other tests need to the user victim."""
+    """Makes writes of users that other tests need change the user `victim` instead."""
     name = (path_parameters or {}).get("name")
     if name in PROTECTED and context.operation.method.upper() != "GET":
         return {**path_parameters, "name": "victim"}
@@ -19,7 +19,7 @@ def map_path_parameters(context, path_parameters):
 
 @schemathesis.hook
 def filter_case(context, case):
-    """Drops cases that the server need not reject: HTTP ignores unknown headers, and health checks reveal no methods."""
+    """Drops unknown headers, which HTTP ignores, and methods other than GET at health checks, which get no 405."""
     if any(name.lower().startswith("x-schemathesis-unknown") for name in case.headers or {}):
         return False
     # The client interprets this value itself and does not send it.
@@ -30,7 +30,7 @@ def filter_case(context, case):
 
 @schemathesis.hook
 def before_call(context, case, kwargs):
-    """Renames users and clients: failed logins of those in the examples would lock out other tests for minutes."""
+    """Renames users and clients: failed logins with names from the examples would block other tests for minutes."""
     if isinstance(case.body, dict):
         names = {key: f"fuzz-{case.body[key]}" for key in ("username", "client_id") if isinstance(case.body.get(key), str)}
         case.body = {**case.body, **names}

@@ -1,4 +1,4 @@
-/** The login of Argo CD's API server in its own code, and that of `argocd login --sso`, which is replayed. */
+/** The login of Argo CD's API server in its own code, and a replay of the login of `argocd login --sso`. */
 import { deepEqual, equal, match } from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -28,7 +28,7 @@ type Data = Readonly<Record<string, string>>;
 /** Data of the documented ConfigMaps. */
 const documented = (port: number): Data => parse(settingsOf('Argo CD', port).join('')) as Data;
 
-/** Starts the server with this data, and uses it at its address. */
+/** Starts Argo CD's API server with this data, and calls `use` with its address. */
 async function served(
   { path }: Built,
   data: Data,
@@ -104,8 +104,8 @@ export const argoCD: Tool = {
   name: 'argo-cd',
   build,
   flows: {
-    'with enablePKCEAuthentication: logs in, and reads groups and username': logsIn,
-    'as shipped: logs in with argocd login --sso': commandLine,
-    'as shipped: fails, and the error names enablePKCEAuthentication': shipped,
+    'logs in with enablePKCEAuthentication, and reads groups and username': logsIn,
+    'logs in with argocd login --sso by default': commandLine,
+    'fails without enablePKCEAuthentication, with an error that names this setting': shipped,
   },
 };

@@ -1,4 +1,4 @@
-/** A controller with leader election: two replicas, of which the leader is stopped. */
+/** A controller with leader election and two replicas. The test stops the leader. */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { eventually } from '../../labs/integration/eventually.ts';
@@ -37,7 +37,7 @@ const elect: Flow = async (_, { gateway, namespace }) => {
 
 export const controllerRuntime: Tool = {
   name: 'controller-runtime',
-  // The setup of the integration tests builds it with the other programs of test/clients/go.
+  // The setup of the integration tests builds the controller with the other programs of test/clients/go.
   build: async () => {
     const modules = await readFile(join(import.meta.dirname, '../go/go.mod'), 'utf8');
     return { version: /controller-runtime (v\S+)/.exec(modules)?.[1] ?? '', path: '' };

@@ -5,7 +5,7 @@ import type { Tool } from '../tool.ts';
 
 const attributes = ['login', 'email', 'role'] as const;
 
-/** Returns what Grafana does with the documented section of grafana.ini. */
+/** Returns the settings of a login with the documented section of grafana.ini. */
 async function documented(): Promise<ReplaySettings> {
   const port = await toolPort();
   const keys = new Map(
@@ -46,7 +46,7 @@ export const grafana = {
   name: 'grafana',
   build: async () => ({ version: '(replayed)', path: '' }),
   flows: {
-    'with use_pkce: logs in, and maps name, e-mail address and role': logsIn,
-    'as shipped: fails, and the error names use_pkce': shipped,
+    'logs in with use_pkce, and maps name, e-mail address and role': logsIn,
+    'fails without use_pkce, with an error that names this setting': shipped,
   },
 } satisfies Tool;

@@ -4,7 +4,7 @@ import { replay, toolPort, type ReplaySettings } from '../replay.ts';
 import { secretOf, settingsOf } from '../settings.ts';
 import type { Tool } from '../tool.ts';
 
-/** Returns what Headlamp does with these arguments. */
+/** Returns the settings of a login with these arguments of Headlamp. */
 function settingsIn(args: string): ReplaySettings {
   const flags = new Map(
     [...args.matchAll(/^-([\w-]+)=(.*)$/gm)].map(([, name = '', value = '']): [string, string] => [name, value]),
@@ -23,7 +23,7 @@ function settingsIn(args: string): ReplaySettings {
   };
 }
 
-/** The first block of the page, or both. */
+/** Returns the settings in the first block of the page, or in both blocks. */
 const documented = async (blocks: 1 | 2): Promise<ReplaySettings> =>
   settingsIn(
     settingsOf('Headlamp', await toolPort())
@@ -50,8 +50,8 @@ export const headlamp = {
   name: 'headlamp',
   build: async () => ({ version: '0.45 (replayed)', path: '' }),
   flows: {
-    'with -oidc-use-pkce: sends id_tokens to the gateway, and refreshes them': logsIn(1),
-    'with -oidc-use-access-token: sends access tokens, and refreshes them': logsIn(2),
-    'as shipped: fails, and the error names -oidc-use-pkce': shipped,
+    'sends id_tokens to the gateway with -oidc-use-pkce, and refreshes the tokens': logsIn(1),
+    'sends access tokens to the gateway with -oidc-use-access-token, and refreshes the tokens': logsIn(2),
+    'fails without -oidc-use-pkce, with an error that names this flag': shipped,
   },
 } satisfies Tool;

@@ -1,4 +1,4 @@
-/** k9s draws on a terminal: `script` provides one, and its output is searched for the cells of the table. */
+/** k9s requires a terminal, which `script` provides. The test searches the output for the cells of the table. */
 import { startProgram } from '../../labs/integration/program.ts';
 import { eventually } from '../../labs/integration/eventually.ts';
 import { quote } from '../../../hack/run/env-file.ts';

@@ -1,4 +1,4 @@
-/** A component with delegated authentication and authorization: it reviews the tokens of its callers through the gateway. */
+/** A component with delegated authentication and authorization, which sends TokenReviews through the gateway. */
 import { deepEqual } from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer } from 'node:http';

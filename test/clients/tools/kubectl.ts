@@ -1,6 +1,6 @@
 /**
- * kubectl in minor versions other than the cluster's, built only from the modules of kubectl. The tests are those for the
- * cluster's version.
+ * kubectl in minor versions other than the cluster's, built only from the modules of kubectl. Each version passes the
+ * same tests as kubectl in the cluster's version.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -27,7 +27,7 @@ async function build(minor: string): Promise<Built> {
 /** Runs the tests in their own control plane, which jest starts. */
 const passTests: Flow = async ({ path }) => {
   const jest = ['--experimental-vm-modules', '--disable-warning=ExperimentalWarning', 'node_modules/jest/bin/jest.js'];
-  const tests = ['--runInBand', '--testTimeout=120000', '-t', 'of another version', 'test/integration/kubectl.test.ts'];
+  const tests = ['--runInBand', '--testTimeout=120000', '-t', 'in another version', 'test/integration/kubectl.test.ts'];
   const child = spawn(process.execPath, [...jest, ...tests], {
     stdio: 'inherit',
     env: { ...process.env, OTHER_KUBECTL: path },

@@ -53,7 +53,7 @@ function writeKubeconfig(file: string, flags: readonly string[]): void {
   writeFileSync(file, stringify(content));
 }
 
-/** Opens an address of the platform, or one of kubelogin that redirects there. */
+/** Opens an address of the platform, or an address of kubelogin that redirects to the platform. */
 async function browse(address: string): Promise<void> {
   if (address.startsWith(secureGateway())) await visit(address);
   else await visit((await fetch(address, { redirect: 'manual' })).headers.get('location') ?? '');
@@ -111,7 +111,7 @@ async function logsIn(user: Machine): Promise<void> {
   remember(id_token, refresh_token);
 }
 
-/** Replaces the cached id_token by an expired one, which kubelogin does not verify again. */
+/** Replaces the cached id_token with an expired one. kubelogin does not verify the signature of cached tokens. */
 function expire({ cache }: Machine): void {
   const { id_token, refresh_token } = cache.read();
   const { header, claims } = decodeToken(id_token);
@@ -192,11 +192,11 @@ export const kubelogin: Tool = {
   name: 'kubelogin',
   build: () => buildGoProgram('kubelogin'),
   flows: {
-    'as shipped: logs in with a browser, then uses the cached token': shipped,
-    'as shipped: refreshes an expired id_token': refreshes,
-    'as shipped: logs in again after the session was revoked': revoked,
-    'with --grant-type=device-code: logs in': withFlag('--grant-type=device-code'),
-    'with --oidc-use-access-token: succeeds without an entry in idTokenClients': withoutIDTokens,
-    'with --oidc-pkce-method=no: fails, and the error names the flag': withoutPKCE,
+    'logs in with a browser by default, and then uses the cached token': shipped,
+    'refreshes an expired id_token': refreshes,
+    'logs in again after the session was revoked': revoked,
+    'logs in with --grant-type=device-code': withFlag('--grant-type=device-code'),
+    'succeeds with --oidc-use-access-token, without an entry in idTokenClients': withoutIDTokens,
+    'fails with --oidc-pkce-method=no, with an error that names this flag': withoutPKCE,
   },
 };

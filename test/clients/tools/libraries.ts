@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { completedFlows, completeFlows, type Library } from '../../labs/integration/oauth-libraries.ts';
 import type { Tool } from '../tool.ts';
 
-/** `version` finds the version in the file that pins it. */
+/** `version` matches the version of the library in `file`. */
 const library = (name: string, of: Library, file: string, version: RegExp): Tool => ({
   name,
   build: async () => ({
@@ -13,7 +13,7 @@ const library = (name: string, of: Library, file: string, version: RegExp): Tool
     path: '',
   }),
   flows: {
-    'as shipped: completes every OAuth flow': async () => deepEqual(await completeFlows(of), completedFlows()),
+    'completes every OAuth flow': async () => deepEqual(await completeFlows(of), completedFlows()),
   },
 });
 

@@ -16,7 +16,8 @@ import type { Built, Flow, Tool } from '../tool.ts';
 import { Visitor } from '../visitor.ts';
 
 /**
- * Starts oauth2-proxy with the documented blocks, except the settings that match `without`, and uses it at its address.
+ * Starts oauth2-proxy with the documented blocks, except the settings that match `without`, and calls `use` with its
+ * address.
  */
 async function proxied(
   { path }: Built,
@@ -102,9 +103,9 @@ export const oauth2Proxy: Tool = {
   name: 'oauth2-proxy',
   build: () => buildGoProgram('oauth2-proxy'),
   flows: {
-    'with code_challenge_method: logs in, and sends id_tokens to the gateway': logsIn,
-    'with skip_jwt_bearer_tokens: accepts access tokens': bearers,
-    'as shipped: fails, and the error_description in the URL names code_challenge_method': withoutPKCE,
-    'without oidc_email_claim: fails for a user without an e-mail address': withoutClaim,
+    'logs in with code_challenge_method, and sends id_tokens to the gateway': logsIn,
+    'accepts access tokens with skip_jwt_bearer_tokens': bearers,
+    'fails without code_challenge_method, with an error_description in the URL that names this setting': withoutPKCE,
+    'fails without oidc_email_claim for a user without an e-mail address': withoutClaim,
   },
 };

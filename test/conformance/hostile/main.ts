@@ -1,7 +1,7 @@
 /**
- * The server of a lab in its own process. It sends its ports to its parent, and on request the size of its heap. The
- * in-memory cluster keeps no history, since kube-apiserver would not keep it in this process. Its discovery lists pods:
- * without discovery, a server would respond to requests for them only after 10 s.
+ * The server of a lab in its own process. The process sends its ports to its parent, and on request the size of its
+ * heap. The in-memory cluster keeps no history, since a real kube-apiserver would keep the history in another process.
+ * Discovery lists pods: without discovery, the server would respond to requests for pods only after 10 s.
  */
 import { startLab } from '../../labs/conformance/lab.ts';
 import { putPod, serveResources } from '../../labs/conformance/logging-lab.ts';
@@ -11,7 +11,7 @@ import { clients, loginLimit, pod, users } from './site.ts';
 
 let cluster: MemoryCluster | undefined;
 const lab = await startLab({
-  // No limits apply, so that every attempt reaches all places that could keep its string.
+  // No limits apply, so that every attempt reaches all places that could keep a string.
   sections: {
     authentication: { issuer: 'https://platform.example', users, clients, loginLimit, multipleLogin: true },
     requests: { trustedProxies: ['127.0.0.1'], maxInFlight: 1_000, maxInFlightPerUser: 1_000 },

@@ -77,7 +77,7 @@ class Sender {
     socket.on('data', (data: Buffer) => {
       this.#text += data.toString('latin1');
       const status = statusOf(this.#text);
-      // A stream does not end; the test has seen that it was accepted.
+      // A stream does not end, so the sender reads only its headers.
       if (
         status === undefined &&
         /^content-type: (?:text\/event-stream|application\/(?:jsonl|x-ndjson))/im.test(this.#text)

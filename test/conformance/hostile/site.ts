@@ -2,7 +2,7 @@
 import { deviceGrantType } from '../../../src/oauth/grants/device-code.ts';
 
 export const password = 'correct horse battery';
-/** bcrypt hash of that password, at a cost suitable only for tests. */
+/** bcrypt hash of `password`, at a cost suitable only for tests. */
 const passwordHash = '$2b$04$PVYFFzvPKAZ5s.rDfx34..PB6WWeDAm4X5T0Fqize59IEWhtVe4tS';
 export const callback = 'https://console.example/callback';
 
@@ -25,5 +25,5 @@ export const clients = [
 ];
 const many = 1_000_000_000;
 export const loginLimit = { maxTries: 1_000, perAddress: many, perClient: many };
-/** Object that paths name. */
+/** Object named in the paths of requests. */
 export const pod = { namespace: 'default', name: 'n1' };

@@ -140,7 +140,7 @@ export function faultsSuite(name: string, { section, start, countRequests }: Fac
       const logged = text(tail);
       const reading = await open(`operation=export&namespaces=large&${time}`);
       await once(reading, 'data');
-      // Otherwise the export might end before the store does.
+      // Without a pause, the export might complete before the store stops.
       reading.pause();
       const cut = new Promise((resolve) => reading.once('error', resolve));
       await store.stop();

@@ -39,7 +39,7 @@ async function send(url: string, path: string, body: string, method: 'POST' | 'P
   return JSON.parse(text);
 }
 
-/** `shards` is the number per index; `isTyped` is for Elasticsearch 6. */
+/** `shards` is the number of shards per index; `isTyped` is for Elasticsearch 6. */
 export async function load(
   url: string,
   records: readonly LogRecord[],

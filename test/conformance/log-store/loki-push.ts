@@ -9,7 +9,7 @@ const nanoseconds = (time: string): string => `${Date.parse(`${time.slice(0, 19)
 
 export interface PushOptions {
   readonly tenant: string;
-  /** Stored form of a record; its text by default. */
+  /** Returns the line that Loki stores for a record. By default, the line is the text of the record. */
   readonly lineOf?: (record: LogRecord) => string;
 }
 
@@ -32,7 +32,7 @@ export async function push(
     streams = new Map();
     [count, bytes] = [0, 0];
   };
-  // A stream rejects records far older than its newest.
+  // A stream rejects records that are much older than its newest record.
   const inTime = records.toSorted((a, b) => (a.time < b.time ? -1 : a.time > b.time ? 1 : 0));
   for (const record of inTime) {
     const { time, namespace, pod, container, log } = record;
@@ -51,7 +51,7 @@ export async function push(
     if (count >= perRequest || bytes > maxBytes) await pushed();
   }
   await pushed();
-  // Old records are read only from files.
+  // Loki reads old records only from flushed chunks.
   await send('/flush', '');
   await until(
     'Loki has written everything',

@@ -18,7 +18,7 @@ export const openLoki = (url: string, tenant: string, more: Partial<LogStoreSett
     ...more,
   });
 
-/** Starts a real Loki with a tenant that has these records. `limits` are those of other tenants. */
+/** Starts a real Loki with a tenant that has these records. `limits` apply to other tenants. */
 export async function lokiStand(records: readonly LogRecord[], limits?: TenantLimits): Promise<Stand> {
   const dir = await mkdtemp(join(tmpdir(), 'platform-apiserver-log-store-'));
   const server = await startLoki(dir, await freePort(29_000 + seed(dir, 1_000)), limits);

@@ -65,8 +65,8 @@ type Phrase = readonly RegExp[];
 const escaped = (text: string): string => text.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&');
 
 /**
- * Returns a keyword as seen by a store that ignores punctuation: punctuation at either end of it marks the start or end
- * of a word.
+ * Returns the phrase that a keyword matches in a store without punctuation. If the keyword begins or ends with
+ * punctuation, the adjacent word must match completely.
  */
 function phraseIn(keyword: string): Phrase {
   const words = wordsIn(keyword);

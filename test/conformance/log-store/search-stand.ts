@@ -11,7 +11,7 @@ import { indexPrefix, load } from './fluent-bit.ts';
 import { tokensOf } from '../../../src/logs/stores/search/words.ts';
 import { storeSuite, type Stand } from './suite.ts';
 
-/** `shards` is the number per index. */
+/** `shards` is the number of shards per index. */
 export function searchSuite(name: SearchServerName, count: number, shards: number): void {
   storeSuite(name, {
     count,

@@ -22,8 +22,8 @@ interface Facts {
   /** Number of records. */
   readonly count: number;
   /**
-   * The store matches keywords literally. Otherwise it matches only their letters and digits, and ignores all
-   * characters between and around them.
+   * Whether the store matches keywords literally. If false, the store matches only the letters and digits of keywords,
+   * and ignores all other characters.
    */
   readonly findsSigns?: boolean | undefined;
   /** Digits of a second by which the store sorts; 9 by default. */
@@ -70,7 +70,7 @@ const selections: readonly (readonly [name: string, Partial<Selection>])[] = [
   ['a namespace that does not exist', { namespaces: new Map([['no-such', 0]]) }],
   ['a namespace that is visible from the time of a record on', { ...wide, namespaces: new Map([['edges', edge]]) }],
   [
-    'a namespace that is visible from the following second on',
+    'a namespace that is visible from the second after a record on',
     {
       namespaces: new Map([
         ['edges', edge + 1],
@@ -233,7 +233,7 @@ export function storeSuite(name: string, { count, findsSigns, digits = 9, begin,
         if (page.records.length < size) break;
       }
       expectOrder(digits, found, expected.records);
-      // If a time continues beyond the last page, any of its records may be returned.
+      // Skips records with the time of the first or last record: which of them the pages contain is not specified.
       const last = expected.records.at(-1);
       const isWhole = found.length === expected.total || last === undefined;
       const cut = (records: readonly LogRecord[]): readonly LogRecord[] =>
@@ -357,7 +357,7 @@ export function storeSuite(name: string, { count, findsSigns, digits = 9, begin,
       ],
       ['the records of 5,000 namespaces', 'desc', { namespaces: tenants(0, corpus.tenants) }],
       ['the records of one second', 'desc', { start: burst, end: burst + 1 }],
-      ['an empty set of namespaces', 'asc', { namespaces: new Map() }],
+      ['no records for an empty set of namespaces', 'asc', { namespaces: new Map() }],
     ])('the log store exports %s in the order "%s"', async (_what, order, partial) => {
       const selection = selected(partial);
       const found = await exported(selection, order);

@@ -18,7 +18,7 @@ interface AuditEvent {
   readonly responseStatus: { readonly code: number };
 }
 
-/** A container runtime buffers a line until it ends, or 16 KiB of it. */
+/** Prints a newline after each body, because a container runtime buffers a line until it ends or has 16 KiB. */
 const print =
   'http.createServer((q, s) => q.on("end", () => { console.log(); s.end(); }).pipe(process.stdout, { end: false })).listen(8080)';
 
@@ -42,7 +42,7 @@ export const audit: Case = {
         async () => {
           const base = `http://${host}`;
           const { access_token: token } = await logIn(cluster.inside, base, await adminPassword(cluster));
-          // A server that is being replaced may handle the request, and writes to no file.
+          // A pod of the previous configuration, which writes no audit file, may handle the request.
           await cluster.until('the event is in a file', async () => {
             strictEqual((await cluster.inside.request(`${base}${requestPath}`, { token })).status, 404);
             const files = await Promise.all(
@@ -55,13 +55,13 @@ export const audit: Case = {
           strictEqual(events[0].responseStatus.code, 404);
         },
       ),
-      step('the audit webhook receives the same event in a list', async () => {
+      step('the audit webhook receives the event of the audit file in an EventList', async () => {
         await cluster.until('the event was sent', async () => {
           const lists = await cluster.kubectl(`--namespace ${elsewhere} logs ${receiver}`);
           return lists.startsWith('{"kind":"EventList"') && lists.includes(`"auditID":"${events[0]?.auditID}"`);
         });
       }),
-      step('helm upgrade to the previous values removes the file and the webhook', async () => {
+      step('helm upgrade to the previous values removes the audit file and the audit webhook', async () => {
         await helmInstall(cluster);
         await cluster.kubectl(`--namespace ${elsewhere} delete pod ${receiver} --now`);
         await cluster.until('two servers without a volume run', async () => (await pods(cluster)).length === 2);
@@ -70,7 +70,7 @@ export const audit: Case = {
   },
 };
 
-/** Returns '' until that server has handled a request. */
+/** Returns the audit file of a pod, or '' before the pod has handled a request. */
 const fileOf = (cluster: Cluster, pod: string): Promise<string> =>
   cluster.kubectl(
     `--namespace ${namespace} exec ${pod} -- node --print`,

@@ -48,7 +48,7 @@ export const gateway: Case = {
       execute(kubectl, [...way.flags, ...args], { env: { ...env }, input, timeout: 60_000 });
     const start = (way: Way, args: readonly string[], env: object = {}): ChildProcessWithoutNullStreams =>
       spawn(kubectl, [...way.flags, ...args], { env: { ...process.env, ...env } });
-    /** Runs the command both ways, and requires that all results are equal. */
+    /** Runs kubectl directly and through the platform, and requires equal output and exit codes. */
     const same = async (args: readonly string[], env: object = {}, input = ''): Promise<Executed> => {
       const [one, other] = await Promise.all(ways.map((way) => run(way, args, env, input)));
       deepStrictEqual(other, one);
@@ -85,7 +85,7 @@ export const gateway: Case = {
         step(`kubectl exec -it over ${transport} provides a terminal`, async () => {
           for (const way of ways) {
             const words = [kubectl, ...way.flags, 'exec', '-it', 'till', '--', 'sh'];
-            // kubectl needs a terminal to provide one.
+            // `script` provides the terminal that kubectl requires for -t.
             const { stdout } = await execute(tool('script'), ['-qec', words.join(' '), '/dev/null'], {
               env,
               input: '[ -t 1 ] && echo a "terminal"; exit\n',

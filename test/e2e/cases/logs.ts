@@ -54,7 +54,7 @@ export const logs: Case = {
         deepStrictEqual(texts(found), ['Problem: none', 'line 1']);
         for (const { time } of found.query.records) match(time, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z$/);
       }),
-      step('kubectl reads the same logs through kube-apiserver', async () => {
+      step('kubectl get --raw reads the logs of the namespace through kube-apiserver', async () => {
         await cluster.until('the APIService is available', async () => {
           const { status } = await cluster.kube.json<{
             status: { conditions?: readonly { type: string; status: string }[] };

@@ -65,7 +65,7 @@ export const replacement: Case = {
           ),
         ),
       ),
-      step('every request of clients that retry succeeds after a replica is killed', async () => {
+      step('clients get a response to every request after a replica is killed, if they retry', async () => {
         const [victim] = await pods(cluster);
         return loaded(async () => {
           kill(victim);
@@ -89,7 +89,7 @@ export const replacement: Case = {
       }),
     ];
 
-    /** Waits until all replicas are ready, and no terminating pod, which still serves accepted requests, is left. */
+    /** Waits until all replicas are ready and no pod is terminating, since terminating pods still serve requests. */
     async function settled(): Promise<void> {
       await cluster.until('all replicas are ready', async () => {
         const query = { labelSelector: `app.kubernetes.io/name=${release}` };
@@ -114,7 +114,7 @@ export const replacement: Case = {
   },
 };
 
-/** Kills the server of a pod, whose control group has the uid of the pod in its name. */
+/** Kills the server process whose control group has the uid of the pod in its name. */
 function kill(pod: Pod | undefined): void {
   const uid = pod?.metadata.uid ?? 'none';
   const found = readdirSync('/proc').filter(

@@ -10,7 +10,7 @@ interface Service {
 }
 
 export const tlsOnly: Case = {
-  title: 'All ports use TLS, and only one is open to the load balancer',
+  title: 'All ports use TLS, and only one port is open to the load balancer',
   steps: (cluster) => {
     const portsOf = async (name: string): Promise<unknown> => {
       const { spec } = await cluster.kube.json<Service>(service(name));

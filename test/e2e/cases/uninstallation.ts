@@ -6,7 +6,7 @@ import { step, type Case } from '../steps.ts';
 
 /** `before` is the content of the cluster before the chart was installed. */
 export const uninstallation = (before: readonly Item[]): Case => ({
-  title: 'helm uninstall leaves only what the notes list',
+  title: 'helm uninstall leaves only the objects that the notes of the chart list',
   steps: (cluster) => {
     let notes = '';
     const elsewhere = async (): Promise<string[]> => {

@@ -1,4 +1,4 @@
-/** Images of the cluster: the one of a release, and those of this machine's programs. */
+/** Images of the cluster: the release image, and images with programs of this machine. */
 import { programs } from '../../../hack/cluster/programs.ts';
 import { imageConfig } from '../../../hack/release/image-config.ts';
 import { localArchitecture, type Image, type ImageConfig } from '../../../hack/release/oci.ts';

@@ -7,7 +7,7 @@ export interface Load {
   readonly label: string;
   /** Milliseconds between the end of one action and the start of the next. */
   readonly pause: number;
-  /** Performs the action once. Throws if a user would notice a failure. The signal is aborted at the end of the load. */
+  /** Performs the action once. Throws if a user would notice a failure. The end of the load aborts the signal. */
   readonly act: (signal: AbortSignal) => Promise<void>;
 }
 
@@ -21,8 +21,8 @@ interface Outcome {
 const minActions = 5;
 
 /**
- * Repeats all loads during `work` and a little longer, until each has performed enough actions. Throws if any action failed,
- * otherwise returns a report.
+ * Repeats all loads during `work`, and until each load has performed `minActions`. Returns a report. Throws if any
+ * action failed.
  */
 export async function under(loads: readonly Load[], work: () => Promise<unknown>): Promise<string> {
   const end = new AbortController();

@@ -23,11 +23,12 @@ export interface ServiceClient {
 }
 
 export interface ConnectionUse {
-  /** Whether requests share a connection. If false, each has its own. */
+  /** Whether requests share a connection. If false, each request opens a connection. */
   readonly keepAlive: boolean;
   /**
-   * Milliseconds during which a request whose connection breaks or cannot be opened is sent again. By default, only a
-   * GET whose reused connection the server had closed is sent again, once, as browsers and Go's net/http do.
+   * Milliseconds during which a request is sent again if its connection breaks or cannot be opened. By default, only a
+   * GET on a reused connection that the server has closed is sent again, and only once, as browsers and Go's net/http
+   * do.
    */
   readonly retry?: number;
 }
@@ -75,7 +76,7 @@ export async function serviceClient(cluster: Cluster, { keepAlive, retry = 0 }: 
     throw new RefusedError(`${options.method ?? 'GET'} ${path.split('?')[0]}: ${statusCode} ${message}${error}`);
   }
 
-  /** Repeats an attempt that gets no response, until the time is over. */
+  /** Repeats an attempt that gets no response, for at most `retry` milliseconds. */
   async function retried<T>(signal: AbortSignal | undefined, attempt: () => Promise<T>): Promise<T> {
     const end = performance.now() + retry;
     for (;;)

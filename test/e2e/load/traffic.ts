@@ -1,4 +1,4 @@
-/** The loads of a working day: logins, refreshes, lists, watches, kubectl exec, and reads and writes through the gateway. */
+/** Typical loads: logins, refreshes, lists, watches, kubectl exec, and reads and writes through the gateway. */
 import { deepStrictEqual, strictEqual } from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -25,7 +25,7 @@ export interface Visitor {
   readonly password: string;
 }
 
-/** Creates what the loads need: a ConfigMap, and a user who only logs in, whose sessions replace each other. */
+/** Creates a ConfigMap and a user for the loads. Each login of the user replaces the user's previous session. */
 export async function prepareTraffic({ kube }: Cluster): Promise<Visitor> {
   const visitor = { username: 'visitor', password: 'a visitor of 9 rooms' };
   await createUser(kube, visitor);
@@ -40,8 +40,8 @@ export async function removeTraffic({ kube }: Cluster, { username }: Visitor): P
 }
 
 /**
- * Creates all loads. If a replica is killed, clients must repeat requests that get no response: `retry` is the number of
- * milliseconds for which they do. kubectl does not repeat exec, so no load uses exec in this case.
+ * Creates all loads. `retry` is the number of milliseconds for which clients repeat requests that get no response, as
+ * is necessary after a replica is killed. kubectl does not repeat exec, so no load uses exec if `retry` is set.
  */
 export async function traffic(cluster: Cluster, visitor: Visitor, retry = 0): Promise<Load[]> {
   const [each, one] = await Promise.all([false, true].map((keepAlive) => serviceClient(cluster, { keepAlive, retry })));
@@ -119,8 +119,9 @@ interface WatchEvent {
 }
 
 /**
- * Watches the ConfigMap for a second at a time, each time from the last event. No number may be missing. After 410, which
- * a replica sends if its cache started after the last event, the client reads the ConfigMap again, as client-go does.
+ * Repeats a one-second watch of the ConfigMap, and resumes after the last event. Throws if a number is missing. A
+ * replica whose cache started after the last event sends 410. The client then reads the ConfigMap again, as client-go
+ * does.
  */
 function watching(client: ServiceClient, path: string, token: string, mayBreak: boolean): Load {
   let last: ConfigMap | undefined;

@@ -1,4 +1,4 @@
-/** Control group of the node, below which the kubelet creates one per pod. */
+/** Control group of the node, below which the kubelet creates a control group for each pod. */
 import { mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -41,13 +41,13 @@ function make({ folder, version }: Hierarchy, name: string): () => void {
     };
   }
   mkdirSync(group);
-  // A new group has no processors and no memory. Nothing can run in it until these are assigned.
+  // A new group has no processors and no memory. Nothing can run in the group until both are assigned.
   for (const file of readdirSync(folder).filter((entry) => ['cpuset.cpus', 'cpuset.mems'].includes(entry)))
     writeFileSync(join(group, file), readFileSync(join(folder, file)));
   return () => undefined;
 }
 
-/** Enables the controllers that the kubelet requires for groups below `folder`. Returns those that were disabled. */
+/** Enables the controllers that the kubelet requires below `folder`. Returns the newly enabled controllers. */
 function delegate(folder: string): string[] {
   const words = (file: string): string[] => readFileSync(join(folder, file), 'utf8').trim().split(/\s+/);
   const [available, enabled] = [words('cgroup.controllers'), words('cgroup.subtree_control')];

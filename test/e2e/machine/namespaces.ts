@@ -8,7 +8,7 @@ import { readFileSync } from 'node:fs';
 import { tool } from './packages.ts';
 
 export interface Tree {
-  /** Settles when all processes have ended; null if it was killed. */
+  /** Settles with the exit code when all processes have ended; null if the tree was killed. */
   readonly ended: Promise<number | null>;
   kill(): void;
 }
@@ -22,7 +22,7 @@ export async function startTree(script: string, args: readonly string[]): Promis
   const first = ['sh', '-c', '"$@" 2>&3 3>&- & wait $!', 'sh', process.execPath, script, ...args];
   const child = spawn(tool('setpriv'), [...leash, ...unshare, ...first], {
     stdio: ['ignore', 'inherit', 'pipe', process.stderr.fd],
-    // In its own session, so that Ctrl-C reaches only this process.
+    // Starts a new session, so that Ctrl-C does not reach the tree.
     detached: true,
   });
   let killed = false;
@@ -39,13 +39,13 @@ export async function startTree(script: string, args: readonly string[]): Promis
   };
 }
 
-/** Kills the first process, upon which the kernel ends the rest of the pid namespace, and then unshare returns. */
+/** Kills the first process of the pid namespace. The kernel then kills all its other processes, and unshare exits. */
 function kill(unshare: number): void {
   try {
     const first = Number(readFileSync(`/proc/${unshare}/task/${unshare}/children`, 'utf8').split(' ')[0]);
     process.kill(first > 0 ? first : unshare, 'SIGKILL');
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    if (code !== 'ENOENT' && code !== 'ESRCH') throw error; // It has already ended.
+    if (code !== 'ENOENT' && code !== 'ESRCH') throw error; // The process has already ended.
   }
 }

@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import { findProgram, installMissing } from '../../../hack/cluster/apt.ts';
 
-/** Each package with the program that shows it is installed, since another package may provide it. */
+/** Each package with a program. The package is needed only if the program is missing. */
 const packages = {
   containerd: 'containerd',
   runc: 'runc',

@@ -1,4 +1,4 @@
-/** Certificates of the node's programs for kube-apiserver, and of the node and kube-apiserver for the kubelet. */
+/** Client certificates of the node's programs, and certificates for requests of kube-apiserver to the kubelet. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { writeKubeconfig } from '../../../hack/cluster/kubeconfig.ts';

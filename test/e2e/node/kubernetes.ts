@@ -87,6 +87,6 @@ const proxyConfiguration = (block: Block, kubeconfig: string): object => ({
   clusterCIDR: block.pods,
   clientConnection: { kubeconfig },
   bindAddress: nodeAddress(block),
-  // Sizes of tables shared by all namespaces of the machine.
+  // Keeps the machine's settings of connection tracking, which all namespaces share.
   conntrack: { maxPerCore: 0, min: 0, tcpEstablishedTimeout: '0s', tcpCloseWaitTimeout: '0s' },
 });

@@ -1,6 +1,6 @@
 import type { Program } from '../../../hack/cluster/programs.ts';
 
-/** Programs that run in the namespaces, built outside, since there is no network inside. */
+/** Programs that run in the namespaces. They are built outside, because the namespaces have no network. */
 export const needed = [
   'etcd',
   'kube-apiserver',

@@ -1,4 +1,4 @@
-/** Wiring between the parts of buildAccounts. */
+/** Connections between the components that `buildAccounts` creates. */
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { unreachable } from '../../../src/cluster/client/kube-error.ts';
 import { usersPath } from '../../../src/config/names.ts';
@@ -10,7 +10,7 @@ beforeEach(async () => {
 });
 afterEach(() => accounts.stop());
 
-/** Statuses sent for bob, oldest first. */
+/** Statuses written to the User bob, oldest first. */
 const statusesOfBob = (): unknown[] =>
   accounts.client.requestsTo('PATCH', '/users/bob/status').map(({ body }) => (body as { status: unknown }).status);
 
@@ -56,7 +56,7 @@ test('only the replica that holds the Lease deletes expired sessions', async () 
   try {
     const { username: userName, uid: userUID } = accounts.directory.account('alice') ?? { username: '', uid: '' };
     const { session } = await accounts.sessions.create({ userName, userUID, clientID: 'gone' });
-    // The session stays for the other replica to find.
+    // The DELETE request fails on this replica, so the other replica could find the expired session too.
     accounts.client.before = ({ method }) => {
       if (method === 'DELETE') throw unreachable(new Error('reset'));
     };

@@ -100,7 +100,7 @@ describe.each([
     expect((await get(routes, prefix, { headers: { accept } })).body['kind']).toBe('APIGroupList');
   });
 
-  test('discovery returns 406 for an unsupported Accept header, so that old aggregators fall back', async () => {
+  test('discovery returns 406 for an unsupported Accept header, so that old aggregators fall back to the unaggregated format', async () => {
     const accept = 'application/json;g=apidiscovery.k8s.io;v=v9;as=APIGroupDiscoveryList';
     expect(await refused(routes, prefix, { headers: { accept } })).toMatchObject({ code: 406 });
     expect(

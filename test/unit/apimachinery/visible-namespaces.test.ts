@@ -51,14 +51,14 @@ async function visible(of: typeof pods, info: Partial<RequestInfo>, query = ''):
   return found && [...found].toSorted();
 }
 
-test('a user with the right in all namespaces sees all namespaces', async () => {
+test('a user who is allowed to list pods in all namespaces sees all namespaces', async () => {
   allowed.add('list *');
   granted = ['a'];
   expect(await visible(pods, {})).toBeUndefined();
   expect(reviewed).toEqual(['list *']);
 });
 
-test('a request for one namespace, one object or the whole cluster requires only the right to that scope', async () => {
+test('a request for one namespace, one object or a cluster-scoped resource requires only permission for that scope', async () => {
   allowed = new Set(['list a', 'get a/p', 'list *']);
   expect(await visible(pods, { namespace: 'a' })).toBeUndefined();
   expect(await visible(pods, { verb: 'get', namespace: 'a', name: 'p' })).toBeUndefined();
@@ -80,7 +80,7 @@ test.each<[typeof pods, Partial<RequestInfo>]>([
   [pods, { verb: 'get', name: 'p' }],
   [nodes, {}],
   [nodes, { verb: 'get', name: 'n' }],
-  // A role in a namespace can grant cluster-scoped resources by this name, but kube-apiserver ignores it for them.
+  // A Role can name this resource, but kube-apiserver ignores Roles for cluster-scoped resources.
   [namespacesOfAnotherGroup, {}],
   [namespacesOfAnotherGroup, { name: 'b' }],
 ])('a role in another namespace does not allow access to %j %j', async (of, info) => {
@@ -127,7 +127,7 @@ test('a request for one object name in all visible namespaces is reviewed for th
   expect(await visible(pods, { verb: 'watch', name: 'p' })).toEqual(['b']);
 });
 
-test('a user without any visible namespace gets the 403 of a cluster-wide request', async () => {
+test('a user without any visible namespace gets the same 403 as for a cluster-wide request', async () => {
   granted = ['a'];
   await expect(visible(pods, {})).rejects.toMatchObject({
     code: 403,

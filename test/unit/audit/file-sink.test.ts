@@ -32,12 +32,12 @@ function lab(maxSize = 1_000_000, maxBackups = 2): Lab {
   return { dir, path, lost, sink, errors: () => error.mock.calls.length };
 }
 
-/** Waits until the event with this number is in the file. */
+/** Waits until the audit log file contains the event with this number. */
 async function settled(path: string, number: number): Promise<void> {
   while (!textOf(path).includes(`event-${number}`)) await turn();
 }
 
-/** Returns an empty string while another file takes its place. */
+/** Returns the text of the file, or an empty string while rotation replaces the file. */
 function textOf(path: string): string {
   try {
     return readFileSync(path, 'utf8');
@@ -84,7 +84,7 @@ describe('the audit log file', () => {
     expect(lost).toEqual([]);
   });
 
-  test('the audit log file is written again after an error, without losing an event', async () => {
+  test('the audit log file is written again after an error, and no event is lost', async () => {
     const { path, sink, lost, errors } = lab();
     await mkdir(path);
     sink.write('1');
@@ -111,9 +111,9 @@ describe('the audit log file', () => {
     expect(readFileSync(path, 'utf8')).toBe('3\n');
   });
 
-  test('the audit log file is continued if rotation fails, and rotation is retried after the next maxSize bytes', async () => {
+  test('the audit log file still receives events if rotation fails, and rotation is retried after the next maxSize bytes', async () => {
     const { path, sink, lost, errors } = lab(20);
-    // A directory there makes the rotation fail.
+    // The rotation fails because the target name is taken by a directory.
     await mkdir(join(`${path}.2`, 'in the way'), { recursive: true });
     for (let i = 0; i < 6; i += 1) {
       sink.write(`event-${i}`);
@@ -133,7 +133,7 @@ describe('the audit log file', () => {
     expect(lost).toEqual([]);
   });
 
-  test('the audit log file accepts no more events than the buffer holds while the disk is slow', async () => {
+  test('the audit log file drops events that exceed the buffer while the disk is slow', async () => {
     const { sink, lost, path } = lab();
     const large = 'x'.repeat(40 * 1024 * 1024);
     sink.write(large);

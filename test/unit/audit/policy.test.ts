@@ -84,7 +84,7 @@ describe('an audit policy rule', () => {
     expect(levelOf([{ level: 'Metadata', users: ['bob'] }], request('GET', pods, alice))).toBe('None');
   });
 
-  test('an audit policy rule omits stages in addition to those that the policy omits, and overrides managedFields', () => {
+  test('an audit policy rule omits stages in addition to the stages that the policy omits, and overrides omitManagedFields', () => {
     const { policy } = audit.parse({
       policy: {
         rules: [{ level: 'Metadata', omitStages: ['ResponseStarted'], omitManagedFields: false }],
@@ -107,15 +107,15 @@ describe('one audit level for all requests', () => {
     ['/healthz/ping', 'None'],
     ['/oauth/token', 'Request'],
     ['/api/v1/nodes', 'Request'],
-  ])('one audit level for all requests gives %s the level %s', (url, level) =>
+  ])('with one audit level for all requests, a request for %s has the level %s', (url, level) =>
     expect(evaluatePolicy(policy, request('GET', url)).level).toBe(level),
   );
 
-  test('one audit level for all requests omits the stage RequestReceived', () => {
+  test('with one audit level for all requests, no event has the stage RequestReceived', () => {
     expect(evaluatePolicy(policy, request('GET', '/')).omitStages).toEqual(['RequestReceived']);
   });
 
-  test('one audit level for all requests is Metadata unless configured', () => {
+  test('without a configured audit level, all requests have the level Metadata', () => {
     expect(audit.parse({}).policy.rules.at(-1)).toMatchObject({ level: 'Metadata' });
   });
 });

@@ -144,7 +144,7 @@ function bodyOf(content: string | Uint8Array): AuditBody {
   return body;
 }
 
-/** A length-delimited field of a message. */
+/** Encodes a length-delimited protobuf field. */
 const field = (number: number, content: Buffer): Buffer =>
   Buffer.concat([Buffer.from([(number << 3) | 2, content.length]), content]);
 
@@ -171,7 +171,7 @@ describe('the name of a created object', () => {
     ['a truncated message', protobuf, Buffer.from('k8s\0\n\u00ff'), undefined],
     ['invalid JSON', 'application/json', '{', undefined],
   ])(
-    'the name of a created object is read from the response body if present, at every audit level: %s',
+    'the name of a created object is read from the response body at every audit level, if the body contains the name: %s',
     (_, type, response, name) => {
       const secrets = '/api/v1/namespaces/default/secrets';
       for (const level of ['Metadata', 'RequestResponse']) {
@@ -269,7 +269,7 @@ describe('recorded bodies', () => {
     },
   );
 
-  test('recorded bodies share one buffer limit, and release their share after use', () => {
+  test('recorded bodies share one buffer limit, and release their memory after use', () => {
     const room = new BodyBudget();
     const large = Buffer.alloc(maxShown, 'a');
     const bodies = Array.from({ length: 1_200 }, () => {

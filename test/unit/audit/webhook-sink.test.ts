@@ -34,7 +34,7 @@ interface Lab {
   readonly sink: WebhookSink;
 }
 
-/** A receiver that sends these status codes in turn and repeats the last one; 0 closes the connection. */
+/** A receiver that responds with these status codes in turn and repeats the last code; 0 closes the connection. */
 async function lab(
   responses: readonly number[] = [200],
   { body = 'thanks', ...options }: Partial<WebhookSinkOptions> & { readonly body?: string } = {},
@@ -111,7 +111,7 @@ describe('the audit webhook', () => {
     },
   );
 
-  test('an audit webhook that accepts nothing gets only one request at shutdown, even if several batches are queued', async () => {
+  test('an audit webhook that rejects every request gets only one request at shutdown, even if several batches are queued', async () => {
     const { received, lost, sink } = await lab([503], { batchMaxWait: 60_000, batchMaxSize: 2, firstPause: 60_000 });
     write(sink, 1, 8);
     await until(() => received.length === 1);
@@ -172,7 +172,7 @@ describe('the audit webhook', () => {
   test('events are lost and counted if the audit webhook is down for long or the buffer is full', async () => {
     const { received, lost, sink } = await lab([503]);
     write(sink, 1, 15);
-    // Three are being sent, ten are queued.
+    // Three events are being sent, and ten events are queued.
     expect(lost.reduce((sum, events) => sum + events, 0)).toBeGreaterThanOrEqual(2);
     await until(() => received.length >= 5);
     await sink.close();

@@ -26,10 +26,10 @@ test.each([
   ['system:serviceaccount::robot', 'user system:serviceaccount::robot'],
   ['system:serviceaccount:team-a:robot:x', 'user system:serviceaccount:team-a:robot:x'],
   ['x-system:serviceaccount:team-a:robot', 'user x-system:serviceaccount:team-a:robot'],
-])('the user "%s" uses the slots of the holder %j', (username, holder) => {
+])('the user "%s" shares the concurrency slots of the holder %j', (username, holder) => {
   expect(holderOf({ username })).toBe(holder);
 });
 
-test('all anonymous callers share the slots of one holder', () => {
+test('all anonymous callers share the concurrency slots of one holder', () => {
   expect(holderOf(undefined)).toBe(holderOf({ username: '' }));
 });

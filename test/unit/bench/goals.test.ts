@@ -25,7 +25,7 @@ test('a benchmark goal without a measurement has no verdict', () => {
   expect(verdicts({ ...nothing, cases: { list: { [labels.plain]: figures(1) } } })).toEqual([]);
 });
 
-test('a benchmark result meets or misses its goal by a factor, whether higher or lower is better', () => {
+test('a benchmark result has a verdict, and the factor by which it misses its goal, whether higher or lower is better', () => {
   const lines = verdicts({
     ...nothing,
     cases: {
@@ -41,13 +41,13 @@ test('a benchmark result meets or misses its goal by a factor, whether higher or
   ]);
 });
 
-test('a benchmark result for losses has no factor, since no losses are allowed', () => {
+test('a benchmark result for lost events has no factor, since no losses are allowed', () => {
   const name = 'watchers: lost';
   expect(columns(verdicts({ ...nothing, others: { [name]: 3 } })[0] ?? '').at(-1)).toBe('MISSED');
   expect(columns(verdicts({ ...nothing, others: { [name]: 0 } })[0] ?? '').at(-1)).toBe('met');
 });
 
-test('termCost() returns the extra time of a first response over a repeated response, per object and term', () => {
+test('termCost() returns the extra time of a first response compared with a repeated response, per object and term', () => {
   const cases = {
     in: { [labels.first]: figures(0.35), [labels.again]: figures(0.1) },
     exists: { [labels.first]: figures(0.35) },

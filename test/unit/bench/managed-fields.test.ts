@@ -14,7 +14,7 @@ test('fieldsV1() returns the format that kube-apiserver writes', () => {
       containers: [{ name: 'app', image: 'x', ports: [{ containerPort: 80, name: 'http', protocol: 'TCP' }] }],
     },
   };
-  // From a response of kube-apiserver v1.36.3 to kubectl create.
+  // Copied from the response of kube-apiserver v1.36.3 to `kubectl create`.
   expect(managedFields(pod, written)).toEqual({
     manager: 'kubectl-create',
     operation: 'Update',

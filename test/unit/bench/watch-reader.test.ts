@@ -11,7 +11,7 @@ const chunk = (text: string): string => `${text.length.toString(16)}\r\n${text}\
 
 const head = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Type: application/json\r\n\r\n';
 
-/** Results of a reader for a response that arrives in pieces of this size. */
+/** Returns what a reader reports for a response that arrives in pieces of this size. */
 function readerResult(response: string, size: number): { versions: number[]; problems: string[]; status: number } {
   const versions: number[] = [];
   const problems: string[] = [];
@@ -25,7 +25,7 @@ function readerResult(response: string, size: number): { versions: number[]; pro
 }
 
 const events = [event('ADDED', '7'), event('MODIFIED', '12', 5000), event('BOOKMARK', '13'), event('DELETED', '14')];
-/** One event per chunk, all events in one chunk, and chunks that split events. */
+/** The events in one chunk each, in a single chunk, and in chunks that split events. */
 const framings = [
   events.map((one) => chunk(one)).join(''),
   chunk(events.join('')),

@@ -116,7 +116,7 @@ describe('check-config with another file', () => {
     ['Helm values', 'replicaCount: 2\nconfig: {authentication: {issuer: ""}}\nimage: {tag: x}\n'],
     ['another object', 'apiVersion: v1\nkind: Secret\ndata: {platform.yaml: eA==}\n'],
   ])(
-    'check-config rejects another file with an error of one sentence that names what is expected: %s',
+    'check-config rejects a file of another kind with an error of one sentence that names the expected content: %s',
     async (_, text) => {
       expect(await check(text)).toBe(1);
       expect(printed).toEqual([

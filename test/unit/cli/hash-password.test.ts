@@ -14,7 +14,7 @@ afterEach(() => {
   printed.splice(0);
 });
 
-/** A terminal with this input, a text for each prompt. `raw` records the modes that were set. */
+/** A terminal at which one of these texts is typed after each prompt. `raw` records changes of the raw mode. */
 function terminal(...typed: string[]): { input: PassThrough; raw: boolean[] } {
   const raw: boolean[] = [];
   const setRawMode = (mode: boolean): void => {
@@ -51,7 +51,7 @@ describe('hash-password at a terminal', () => {
     ['Ctrl-D', '\u0004'],
     ['an empty line', '\r'],
     ['two lines at once', 'correct horse\rbattery staple\r'],
-  ])('hash-password at a terminal prints no hash after %s, and restores the terminal', async (_, typed) => {
+  ])('hash-password at a terminal prints no hash after %s as input, and restores the terminal', async (_, typed) => {
     const { input, raw } = terminal(typed);
     expect(await hashPassword([], input)).toBe(2);
     expect(printed.filter((line) => line.startsWith('log: '))).toEqual([]);

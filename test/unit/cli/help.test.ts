@@ -40,16 +40,19 @@ describe('the help', () => {
     expect(flagsTable().map(([flag]) => flag.replace(/=.*/, ''))).toEqual(names.map((name) => `--${name}`));
   });
 
-  test('the help of credential lists its flags', () => {
+  test('the help of the credential command lists the flags of that command', () => {
     const text = (informationFor(['credential', '--help']) ?? '').replaceAll(/\s+/g, ' ');
     for (const [flag, meaning] of credentialFlagsTable()) expect(text).toContain(`${flag} ${meaning}`);
   });
 
-  test.each(['check-config', 'hash-password', 'version'])('the help of %s covers only that command', (command) => {
-    const text = informationFor([command, '--help']) ?? '';
-    expect(text).toContain(`Usage: platform-apiserver ${command}`);
-    expect(text).not.toContain('--http-port');
-  });
+  test.each(['check-config', 'hash-password', 'version'])(
+    'the help of the command %s covers only that command',
+    (command) => {
+      const text = informationFor([command, '--help']) ?? '';
+      expect(text).toContain(`Usage: platform-apiserver ${command}`);
+      expect(text).not.toContain('--http-port');
+    },
+  );
 });
 
 describe('a command line', () => {

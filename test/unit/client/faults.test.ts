@@ -1,4 +1,4 @@
-/** One faulty server for each fault that the checking client can detect. */
+/** Faults in responses that the test client must detect; a test server produces each of them. */
 import { once } from 'node:events';
 import http2, { type ServerHttp2Stream } from 'node:http2';
 import net, { type AddressInfo } from 'node:net';
@@ -9,7 +9,7 @@ import { Connection, open } from '../../client/http1.ts';
 import { connectHTTP2, openHTTP2 } from '../../client/http2.ts';
 import { whole, type Request, type Whole } from '../../client/message.ts';
 
-/** A server that responds to any request with these parts and then closes. */
+/** A server that responds to any request with these parts and then closes the connection. */
 function server(...parts: readonly (string | Buffer)[]): Duplex {
   const [client, far] = duplexPair();
   far.once('data', () => {
@@ -183,7 +183,7 @@ const send =
   };
 
 describe('over HTTP/2 the test client', () => {
-  test('over HTTP/2 the test client accepts a body of its announced length, a body without a length, and none for HEAD', async () => {
+  test('over HTTP/2 the test client accepts a body of its announced length, a body without a length, and no body for HEAD', async () => {
     expect((await requestHTTP2(send({ 'content-length': 5 }, 'hello'))).content.toString()).toBe('hello');
     expect((await requestHTTP2(send({}, 'hello'))).content.toString()).toBe('hello');
     expect((await requestHTTP2(send({ 'content-length': 5 }, ''), 'HEAD')).content.toString()).toBe('');
@@ -209,7 +209,7 @@ describe('over HTTP/2 the test client', () => {
   });
 });
 
-test('the test client returns the same result for a stream over a socket and over a pipe', async () => {
+test('the test client reports the same fault over a TCP socket and over an in-memory stream', async () => {
   const faulty = net.createServer((socket) => socket.once('data', () => socket.end(`${sized(4)}hello`)));
   faulty.listen(0, '127.0.0.1');
   await once(faulty, 'listening');

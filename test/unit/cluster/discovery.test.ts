@@ -43,7 +43,7 @@ const apps = group(
   { version: 'v1beta1', resources: [{ resource: 'deployments' }, { resource: 'scales' }] },
 );
 
-/** Responds with the documents; the test controls the two watches. */
+/** Responds with the discovery documents. The test controls the watches of definitions and APIServices. */
 class Cluster {
   documents: Record<string, object | undefined> = { '/api': aggregated(core), '/apis': aggregated(apps, events) };
   readonly requests: { path: string; headers: KubeRequest['headers']; status: number }[] = [];
@@ -80,7 +80,7 @@ beforeEach(async () => {
 });
 afterEach(() => discovery.stop());
 
-/** The first discovery request after a change, and its two responses. */
+/** Waits for the first discovery request after a change, and for its two responses. */
 async function soon(): Promise<void> {
   await clock.advance(50);
   await settle();
@@ -202,7 +202,7 @@ describe('a changed resource', () => {
     expect(gvr('gizmos')).toBe('x.example.com/v1/gizmos');
   });
 
-  test('a changed resource is requested soon after a change of a CustomResourceDefinition or an APIService', async () => {
+  test('a changed resource is discovered soon after a change of a CustomResourceDefinition or an APIService', async () => {
     await start();
     await clock.advance(20_000);
     for (const path of ['customresourcedefinitions', 'apiservices']) {
@@ -238,7 +238,7 @@ describe('a changed resource', () => {
     expect(discovery.resolve('gizmos')?.revision).toBe('u/2');
   });
 
-  test('a changed resource has no revision if a list does not contain its definition', async () => {
+  test('a changed resource has no revision if a new list of definitions does not contain its definition', async () => {
     const watch = await startWithDefinition();
     await watch.send({ type: 'ERROR', object: { kind: 'Status', code: 410, reason: 'Expired' } });
     await clock.advance(0);
@@ -264,7 +264,7 @@ describe('before the first discovery response', () => {
     await discovery.waitForSync(new AbortController().signal);
   });
 
-  test('a changed definition does not mark discovery as synced before its first response', async () => {
+  test('a changed definition does not mark discovery as synced before the first discovery response', async () => {
     const { documents } = cluster;
     cluster.documents = {};
     await start();

@@ -80,7 +80,7 @@ test('a candidate takes over the Lease of a holder that no longer renews it, but
   expect(one.lines().filter((line) => line.includes('lease read or write failed'))).toHaveLength(1);
 });
 
-test('a candidate that stops releases the Lease, and another candidate can acquire it at once', async () => {
+test('a stopping candidate releases the Lease, and another candidate can acquire the Lease at once', async () => {
   const { clock, replica, spec } = lab();
   const [one, two] = [await replica('one'), await replica('two')];
   await one.lease.stop();
@@ -94,7 +94,7 @@ test('a candidate that stops releases the Lease, and another candidate can acqui
 test.each([
   ['acquired', 'POST', 0],
   ['renewed', 'PUT', 6 * second],
-])('a candidate that stops releases a Lease that is being %s', async (_, write, later) => {
+])('a stopping candidate releases a Lease that is being %s', async (_, write, later) => {
   const { clock, cluster, spec } = lab();
   const client = cluster.client();
   const lease = new Lease({ client, namespace, name, identity: 'one', clock, log: logOfLines().log });

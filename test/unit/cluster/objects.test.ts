@@ -6,7 +6,7 @@ import { Objects } from '../../../src/cluster/objects.ts';
 
 const object: KubeObject = { metadata: { name: 'a', resourceVersion: '7' } };
 
-/** Objects of a cluster that responds with this status, and the last request to it. */
+/** Returns an `Objects` client for a cluster that responds with this status, and the last request to the cluster. */
 function lab(code: number): { objects: Objects<KubeObject>; last: () => unknown } {
   let last: unknown;
   const json = async <T>(path: string, { method = 'GET', body, signal }: KubeRequest = {}): Promise<T> => {
@@ -46,7 +46,7 @@ const calls: readonly [name: string, call: Call, request: object, ok: unknown, r
 ];
 
 test.each(calls)(
-  'the method %s returns a conflict or a missing object as its result and throws other errors',
+  'the method %s reports a conflict or a missing object in its return value, and throws other errors',
   async (...row) => {
     const [, call, request, ok, results] = row;
     const { objects, last } = lab(200);

@@ -28,7 +28,7 @@ beforeEach(() => {
   });
 });
 
-test('mayListAndWatch() requires both rights', async () => {
+test('mayListAndWatch() returns true only if this server is allowed to both list and watch', async () => {
   expect(await rights.mayListAndWatch(pods)).toBe(true);
   expect(reviewed).toEqual(['list pods', 'watch pods']);
   allowed = new Set(['list']);
@@ -37,7 +37,7 @@ test('mayListAndWatch() requires both rights', async () => {
   expect(await rights.mayListAndWatch({ group: 'batch', resource: 'pods' })).toBe(false);
 });
 
-test("reviews of the server's own rights are cached for 5 s, or until a request contradicts them", async () => {
+test("access reviews of the server's own permissions are cached for 5 s, or until forget() discards them", async () => {
   await Promise.all([rights.mayListAndWatch(pods), rights.mayListAndWatch(pods)]);
   expect(reviewed).toHaveLength(2);
   allowed = new Set();
@@ -50,7 +50,7 @@ test("reviews of the server's own rights are cached for 5 s, or until a request 
   expect(await rights.mayListAndWatch(pods)).toBe(true);
 });
 
-test("a failed review of the server's own rights is repeated", async () => {
+test("a failed access review of the server's own permissions is repeated", async () => {
   allowed = new Set(['nothing']);
   await expect(rights.mayListAndWatch(pods)).rejects.toThrow(KubeError);
   allowed = new Set(['list', 'watch']);

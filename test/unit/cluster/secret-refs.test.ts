@@ -69,7 +69,7 @@ test.each([
   ['missing Secret', undefined],
   ['Secret without data', { metadata: { name: 'a' } }],
   ['Secret without the key', { metadata: { name: 'a' }, data: {} }],
-])('a %s provides no value', (_, secret) => {
+])('the value of a Secret reference is undefined for a %s', (_, secret) => {
   expect(secretValue(secret, key)).toBeUndefined();
 });
 
@@ -88,7 +88,7 @@ describe('the referenced Secrets', () => {
     expect(changes).toBe(before + 2);
   });
 
-  test('a Secret that the last call does not name is no longer read', async () => {
+  test('a Secret that is no longer referenced is no longer read', async () => {
     for (const name of ['a', 'b']) put(name, name);
     await follow('a');
     await follow('a', 'b');

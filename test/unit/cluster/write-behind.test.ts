@@ -122,7 +122,7 @@ test('a waiting key accepts more values while no other key can be added', async 
   expect(values()).toContain('key-7=xy');
 });
 
-test('a slow write stays the only write, whatever values are added in the meantime', async () => {
+test('no other write starts during a slow write, whatever values are added in the meantime', async () => {
   const { promise: first, resolve: endFirst } = Promise.withResolvers<void>();
   let open = 0;
   let maxOpen = 0;

@@ -14,7 +14,7 @@ test('the smallest configuration in the configuration reference is valid', () =>
   expect(parseConfiguration(minimal)).toMatchObject({ ok: true });
 });
 
-test.each(examples)('the configuration reference has a valid example: %j', (example) => {
+test.each(examples)('every example in the configuration reference is valid: %j', (example) => {
   const base = parse(minimal) as { authentication: object };
   const sections = parse(example) as { authentication?: object };
   const authentication = { ...base.authentication, ...sections.authentication };

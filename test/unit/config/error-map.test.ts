@@ -115,7 +115,7 @@ describe('an unknown key is reported', () => {
   });
 
   test.each(['colour', 'multipleLoginsss', 'x', '__proto__'])(
-    'an unknown key is reported without a suggestion if none is close: %s',
+    'an unknown key is reported without a suggestion if no known key is similar: %s',
     (key) => {
       expect(messagesFor(`${key}: 1`)).toEqual([`authentication.${key}: is not a known key`]);
     },
@@ -161,7 +161,7 @@ describe('the path of a problem', () => {
 
 describe('a redirect URI', () => {
   test.each(['https://*.example.com/cb', 'https://console.example.com/*', 'com.example.app:/*', '*'])(
-    'the redirect URI %s is rejected because it is not exact',
+    'the redirect URI %s is rejected because it contains a wildcard',
     (uri) => {
       for (const key of ['redirectURIs', 'postLogoutRedirectURIs'])
         expect(messagesFor(`clients: [{${web}, ${key}: ["${uri}"]}]`)).toEqual([
@@ -171,7 +171,7 @@ describe('a redirect URI', () => {
   );
 });
 
-test('errors of the configuration never quote a value that may be a secret, whatever is wrong with the value', () => {
+test('errors of the configuration never quote a value that can be a secret, whatever is wrong with the value', () => {
   const secret = '7301994433';
   for (const value of [secret, `"${secret}"`, `[${secret}]`, `{a: ${secret}}`, `"${secret}${'x'.repeat(300)}"`]) {
     const messages = messagesFor(`users:

@@ -27,13 +27,13 @@ afterEach(async () => {
   await rm(dir, { recursive: true });
 });
 
-test('a configuration file is in effect after the start', async () => {
+test('a configuration file is in effect after startup', async () => {
   await writeFile(file, yaml);
   await source.start();
   expect(live.value.authentication.issuer).toBe('https://platform.example');
 });
 
-test('a new version of the configuration file is in effect after it is read', async () => {
+test('a new version of the configuration file takes effect while the server runs', async () => {
   await writeFile(file, yaml);
   await source.start();
   const replaced = new Promise<string>((resolve) => {
@@ -45,11 +45,11 @@ test('a new version of the configuration file is in effect after it is read', as
   expect(await replaced).toBe('https://other.example');
 });
 
-test('the start fails and names the flag, the file and the problems if the configuration is invalid', async () => {
+test('startup fails with an error that names the flag, the file and the problems if the configuration is invalid', async () => {
   await writeFile(file, yaml.replace('PlatformConfiguration', 'Other'));
   await expect(source.start()).rejects.toThrow(`--config: ${file} is invalid:\nkind`);
 });
 
-test('the start fails if the configuration file does not exist', async () => {
+test('startup fails if the configuration file does not exist', async () => {
   await expect(source.start()).rejects.toThrow(`--config: cannot read ${file}: no such file or directory`);
 });

@@ -10,7 +10,7 @@ test('a file that cannot be read is reported with the flag, the path and the rea
 test.each<[string, unknown]>([
   ['an error', new Error('it is not YAML')],
   ['a string', 'it is not YAML'],
-])('a problem of a file is reported with the flag if it is thrown as %s', (_, cause) => {
+])('a problem of a file that is thrown as %s is reported with the flag', (_, cause) => {
   expect(fileError('--kubeconfig', 'config.yaml', cause)).toMatchObject({
     message: '--kubeconfig: it is not YAML',
     cause,

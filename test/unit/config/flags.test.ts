@@ -93,9 +93,12 @@ describe('the command line', () => {
     ['--tls-cert=a', 'unknown flag --tls-cert; did you mean --tls-cert-file?'],
     ['--no-such-flag', 'unknown flag --no-such-flag'],
     ['-x', 'unknown flag -x'],
-  ])('the command line rejects the unknown flag %s, and names the closest one', (line, message) => {
-    expect(() => parseFlags(['--namespace=ns', line], {})).toThrow(new UsageError(message));
-  });
+  ])(
+    'the command line rejects the unknown flag %s, and suggests the closest flag if one is similar',
+    (line, message) => {
+      expect(() => parseFlags(['--namespace=ns', line], {})).toThrow(new UsageError(message));
+    },
+  );
 
   test('the closest match for an unknown flag can be a flag of the credential plugin', () => {
     expect(() => parseCredentialFlags(['--ca-fil=x'])).toThrow(
@@ -119,7 +122,7 @@ describe('the command line', () => {
 });
 
 describe('the flags of the doctor', () => {
-  test('the default namespace and Service of the doctor are those of the chart', () => {
+  test('the default namespace and Service of the doctor are the defaults of the Helm chart', () => {
     expect(parseDoctorFlags([])).toEqual({
       kubeconfig: undefined,
       context: undefined,
@@ -136,7 +139,7 @@ describe('the flags of the doctor', () => {
     ['--service=a/b', '--service: expected the name of a Kubernetes object, got "a/b"'],
     ['--contexts=a', 'unknown flag --contexts; did you mean --context?'],
     ['nonsense', "Unexpected argument 'nonsense'. This command does not take positional arguments"],
-  ])('the doctor rejects %s', (flag, message) => {
+  ])('the doctor rejects the argument %s', (flag, message) => {
     expect(() => parseDoctorFlags([flag])).toThrow(new UsageError(message));
   });
 });

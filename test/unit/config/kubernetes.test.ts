@@ -202,7 +202,7 @@ describe('the token webhook', () => {
     });
   });
 
-  test('the token webhook validates tokens for kube-apiserver too', async () => {
+  test('the token webhook also accepts access tokens with the audience of kube-apiserver', async () => {
     const made = await lab();
     const token = await tokenOf(made, { audience: 'kubernetes' });
     expect((await review(made, token, basic('webhook'), ['kubernetes'])).json()).toMatchObject({
@@ -235,7 +235,7 @@ describe('the token webhook', () => {
     expect((await review(made, own, basic('other'), ['elsewhere'])).json()).toEqual(no);
   });
 
-  test('the token webhook rejects other tokens without a request to kube-apiserver', async () => {
+  test('the token webhook rejects tokens other than access tokens of this server without a request to kube-apiserver', async () => {
     const made = await lab();
     const body = (await made.token({ ...login, scope: 'openid' })).json();
     const claims = readJWT(String(body['access_token'])).claims;

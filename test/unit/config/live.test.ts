@@ -14,7 +14,7 @@ describe('the live configuration', () => {
     expect(() => live.value).toThrow('no configuration has been accepted yet');
   });
 
-  test('the live configuration stays the last valid one while the newest is rejected, and reports the problems of the newest', () => {
+  test('the live configuration keeps the last valid document while a newer document is rejected, and reports the problems of the newer document', () => {
     const live = new LiveConfiguration();
     live.accept(first);
     const problems = [{ path: 'kind', message: 'is wrong' }];
@@ -27,7 +27,7 @@ describe('the live configuration', () => {
     expect(live.problems).toEqual([]);
   });
 
-  test('the live configuration is sent to every subscriber, immediately if it exists, and rejected configurations are not sent', () => {
+  test('the live configuration sends every accepted document to every subscriber, and its current document to a new subscriber', () => {
     const live = new LiveConfiguration();
     const early: unknown[] = [];
     const late: unknown[] = [];
@@ -71,7 +71,7 @@ describe('a configuration warning', () => {
     expect(reported.slice(2)).toEqual([[refused], []]);
   });
 
-  test('a configuration warning does not prevent the configuration from taking effect, and disappears with it', () => {
+  test('a configuration warning does not prevent the configuration from taking effect, and disappears with the next configuration', () => {
     const live = new LiveConfiguration();
     live.accept(first);
     live.warn('corp', [refused]);

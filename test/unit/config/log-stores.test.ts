@@ -35,7 +35,11 @@ test.each<[string, object, string]>([
   ['an unknown store', { store: 'splunk' }, 'logging.store: '],
   ['a missing section', { store: 'opensearch' }, 'logging.opensearch: is required for the log store "opensearch"'],
   ['a missing URL', { store: 'opensearch', opensearch: {} }, 'logging.opensearch.url: '],
-  ['another scheme', { opensearch: { url: 'ftp://logs' } }, 'logging.opensearch.url: must be an http or https URL'],
+  [
+    'a URL that is not http or https',
+    { opensearch: { url: 'ftp://logs' } },
+    'logging.opensearch.url: must be an http or https URL',
+  ],
   ['a password in the URL', { elasticsearch: { url: 'https://a:b@logs' } }, 'logging.elasticsearch.url: '],
   ['a wildcard pattern', { opensearch: { url: 'https://logs', indexPrefix: '*' } }, 'logging.opensearch.indexPrefix: '],
   [
@@ -47,7 +51,7 @@ test.each<[string, object, string]>([
   ['an invalid label', { loki: { url: 'https://logs', labels: { pod: 'k8s.pod' } } }, 'logging.loki.labels.pod: '],
   ['a field with a quote', { loki: { url: 'https://logs', textField: 'a"]' } }, 'logging.loki.textField: '],
   [
-    'a password',
+    'a password in plain text',
     { elasticsearch: { url: 'https://logs', basicAuth: { username: 'a', password: 'b' } } },
     'logging.elasticsearch.basicAuth',
   ],

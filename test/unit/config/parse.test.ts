@@ -4,7 +4,7 @@ import { formatProblem, parseConfiguration } from '../../../src/config/parse.ts'
 
 const hour = 3_600_000;
 
-/** A complete document as users write it. */
+/** A complete configuration document in the form that users write. */
 const example = `apiVersion: config.platform.io/v1alpha1
 kind: PlatformConfiguration
 authentication:
@@ -139,7 +139,7 @@ describe('the configuration document', () => {
     expect(parseConfiguration(example)).toEqual({ ok: true, value: expected });
   });
 
-  test('the configuration document requires only an issuer, and everything else has the documented default', () => {
+  test('the configuration document requires only an issuer, and every other setting has the documented default', () => {
     const { authentication, ...rest } = expected;
     expect(parseConfiguration(withAuthentication(''))).toEqual({
       ok: true,

@@ -1,4 +1,4 @@
-/** No message about a document repeats one of its values: it may be a secret, and messages go to logs, Events and /readyz. */
+/** Messages about a document do not quote its values, which can be secret; messages go to logs, Events and /readyz. */
 // evidence: config-messages-without-secrets
 import { expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
@@ -11,7 +11,7 @@ import { fileAccess } from '../../../src/cluster/client/access.ts';
 
 const secret = 'hunter2';
 
-/** Returns the messages about a text as configuration, from the command line and as kubeconfig. */
+/** Returns the messages about this text as a configuration, as a file for check-config, and as a kubeconfig. */
 function messagesOf(text: string): string {
   const parsed = [parseConfiguration(text), parseWrapped(text)];
   const problems = parsed.flatMap((one) => (one.ok ? [] : one.problems.map(formatProblem)));
@@ -132,7 +132,7 @@ function withValue(path: Path, change: (value: unknown) => unknown): unknown {
   return copy['root'];
 }
 
-/** The names by which messages identify list entries. */
+/** Reports whether the value at this path is a name, which messages quote to identify list entries. */
 const isName = (path: Path): boolean => ['username', 'name'].includes(String(path.at(-1)));
 
 test('the error for a misplaced value does not quote the value, whatever its position and form', () => {

@@ -71,7 +71,7 @@ test.each([
   ['--server', () => parseCredentialFlags([`--server=${http}`])],
   ['the server', () => new AuthorizationServer(http, undefined)],
 ])(
-  'a URL with a password is rejected for %s of the credential plugin, and the error does not contain the password',
+  'the credential plugin rejects a URL with a password as the value of %s, and the error does not contain the password',
   (name, parse) => {
     expect(parse).toThrow(new RegExp(`^${name} ${expected}$`));
   },

@@ -139,7 +139,7 @@ describe('the OpenAPI 3 document', () => {
     });
   });
 
-  test('the OpenAPI 3 document lists the parameters of a watch for single objects too', async () => {
+  test('the OpenAPI 3 document lists the same query parameters for a watch of one object as for a watch of a collection', async () => {
     const { paths } = await document(groupPath);
     const namesOf = (path: string): string[] => {
       const operation = paths?.[path]?.['get'] as { parameters: { in: string; name: string }[] } | undefined;
@@ -150,7 +150,7 @@ describe('the OpenAPI 3 document', () => {
     expect(namesOf(`${base}/nodes/{name}`)).toEqual(['resourceVersion', 'pretty', 'timeout']);
   });
 
-  test('the OpenAPI 3 document contains the schema of a route at both versions of the API', () => {
+  test('the OpenAPI 3 document and the Swagger 2 document both contain the response schema of a route', () => {
     const response = { type: 'object', properties: { total: { type: 'integer', nullable: true } } };
     const schema = object({ total: integer.nullable() });
     const route: Route = {
@@ -196,7 +196,7 @@ describe('the OpenAPI 3 document', () => {
   });
 });
 
-test('kubectl explain finds in the OpenAPI 3 document the description of a kind that no API of the cluster has', async () => {
+test('the OpenAPI documents describe a kind that only this server has, so that kubectl explain finds the kind', async () => {
   const wanted = {
     'io.platform.logging.v1.LogQuery': {
       description: 'What was found',

@@ -9,7 +9,7 @@ const path = '/swagger/custom-resources.v3.json';
 
 let resources: DiscoveredResource[];
 let sync: (signal: AbortSignal) => Promise<void>;
-/** Requested definitions, and those that fail. */
+/** Plural names of the requested CustomResourceDefinitions; `broken` contains the names whose requests fail. */
 let requested: string[];
 let broken: Set<string>;
 let schemas: Map<string, object>;
@@ -82,7 +82,7 @@ test('changed CustomResourceDefinitions are read again, new ones appear and dele
   expect(requested).toEqual(['ants', 'bees', 'bees', 'cats']);
 });
 
-test('an unreadable CustomResourceDefinition is omitted or kept unchanged, and reading is retried with a delay', async () => {
+test('an unreadable CustomResourceDefinition keeps its last description, if any, and is read again after a delay', async () => {
   broken.add('bees');
   expect(await described()).toEqual(['ants']);
   expect(await described()).toEqual(['ants']);
@@ -95,7 +95,7 @@ test('an unreadable CustomResourceDefinition is omitted or kept unchanged, and r
   expect(await described()).toEqual(['ants', 'bees']);
 });
 
-test('a request does not wait for all CustomResourceDefinitions if none is readable', async () => {
+test('a request for the description stops reading CustomResourceDefinitions when all concurrent reads have failed', async () => {
   resources = Array.from({ length: 100 }, (_, at) => resource(`plural${at}`, '1'));
   broken = new Set(resources.map((one) => one.resource));
   expect(await described()).toEqual([]);
@@ -105,7 +105,7 @@ test('a request does not wait for all CustomResourceDefinitions if none is reada
   expect((await described()).length).toBe(100);
 });
 
-test('a CustomResourceDefinition whose schema is too deep is omitted, and all others are described', async () => {
+test('a CustomResourceDefinition whose schema is too deep is described without the schema', async () => {
   let deep: object = { type: 'string' };
   for (let depth = 0; depth < 20_000; depth += 1) deep = { type: 'array', items: deep };
   schemas.set('ants', { type: 'object', properties: { spec: { type: 'object', properties: { deep } } } });

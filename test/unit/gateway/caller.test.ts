@@ -30,11 +30,11 @@ test.each(names)(
   },
 );
 
-test('the gateway forwards no anonymous request', () => {
+test('the gateway rejects an anonymous request with 401', () => {
   expect(() => callerOf({ user: undefined } as RequestContext)).toThrow(expect.objectContaining({ code: 401 }));
 });
 
-test('a user has one identity object at the gateway, which is the cache key of the impersonation headers', () => {
+test('the gateway uses the same identity object for all requests of a user, since it is the cache key of the impersonation headers', () => {
   const context = { user: { username: 'anna', groups: ['dev'], via: 'token' } } as unknown as RequestContext;
   expect(callerOf(context)).toBe(callerOf({ ...context }));
 });

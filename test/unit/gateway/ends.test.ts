@@ -1,4 +1,4 @@
-/** Events that end a response of the gateway before kube-apiserver does: its session, a change of its user, or its client. */
+/** Responses of the gateway that end early: the session is revoked, the user changes, or the client disconnects. */
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import type { Request, Response } from 'express';
 import { once } from 'node:events';
@@ -21,9 +21,9 @@ afterAll(() => {
 });
 
 let server: Server;
-/** Ends the open requests of the server. */
+/** Functions that trigger these events for the open request. */
 let ends: Record<'its user changes' | 'its session is revoked', () => void>;
-/** The outcome of the handler of the request. */
+/** Resolves with the error of the request handler, or with undefined if the handler succeeds. */
 let handled: Promise<unknown>;
 let info: Pick<RequestInfo, 'verb' | 'subresource' | 'isLongRunning'>;
 beforeEach(async () => {
@@ -65,14 +65,14 @@ const list = { verb: 'list', subresource: '', isLongRunning: false };
 const request = (method = 'GET'): http.ClientRequest =>
   http.request({ port: (server.address() as AddressInfo).port, host: '127.0.0.1', agent: false, method }).end();
 
-/** Resolves when kube-apiserver gets the next request, with its response object; `closed` resolves when its connection is gone. */
+/** Resolves when kube-apiserver gets the next request. `closed` resolves when the connection of the request closes. */
 function nextRequest(): Promise<{ readonly response: ServerResponse; readonly closed: Promise<unknown> }> {
   return new Promise((resolve) => {
     kube.serve = (_, response) => resolve({ response, closed: once(response, 'close') });
   });
 }
 
-/** The text that a client read, and whether the response was complete. */
+/** Returns the text that a client read, and whether the response was complete. */
 async function read(message: IncomingMessage): Promise<readonly [text: string, isWhole: boolean]> {
   let text = '';
   try {
@@ -88,7 +88,7 @@ test.each([
   ['a watch ends normally', 'its session is revoked', watch, true],
   ['a log is cut off', 'its user changes', log, false],
   ['a log is cut off', 'its session is revoked', log, false],
-] as const)('%s when %s, and kube-apiserver notices', async (_, what, of, isWhole) => {
+] as const)('%s when %s, and its connection to kube-apiserver is closed', async (_, what, of, isWhole) => {
   info = of;
   const started = nextRequest();
   const sent = request();
@@ -106,7 +106,7 @@ test.each([
   ['GET', 503, 'its user changes'],
   ['GET', 503, 'its session is revoked'],
   ['POST', 502, 'its session is revoked'],
-] as const)('a stream requested with %s gets %d when %s before the response', async (method, code, what) => {
+] as const)('a stream requested with %s gets %d when %s before kube-apiserver responds', async (method, code, what) => {
   info = log;
   const started = nextRequest();
   request(method).on('error', () => undefined);

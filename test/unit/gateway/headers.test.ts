@@ -4,7 +4,7 @@ import { headersDown, headersUp } from '../../../src/gateway/headers.ts';
 
 type Fields = readonly (readonly [name: string, value: string])[];
 
-/** Converts pairs to alternating names and values, as in Node, and back. */
+/** Converts pairs to an array of alternating names and values, as in `rawHeaders` of Node; `pairs` does the reverse. */
 const raw = (fields: Fields): string[] => fields.flat();
 const pairs = (headers: readonly string[]): Fields =>
   Array.from({ length: headers.length / 2 }, (_, at) => [headers[2 * at] ?? '', headers[2 * at + 1] ?? '']);
@@ -81,9 +81,9 @@ describe('the gateway and request headers', () => {
     ['X-TWO ,X-One', ['X-Three']],
     [' , x-three,', ['X-One', 'X-Two']],
     ['x-one x-two', ['X-One', 'X-Two', 'X-Three']],
-    // Headers of the gateway itself cannot be removed.
+    // A client cannot remove headers that the gateway itself sets.
     ['audit-id, x-forwarded-for', ['X-One', 'X-Two', 'X-Three']],
-  ])('the gateway removes headers that "Connection: %s" names, so that %j remain', (value, names) => {
+  ])('the gateway removes the headers named in "Connection: %s", so that %j remain', (value, names) => {
     const fields: Fields = [
       ['X-One', '1'],
       ['CONNECTION', value],
@@ -95,7 +95,7 @@ describe('the gateway and request headers', () => {
     expect(down(fields)).toEqual(kept);
   });
 
-  test('the gateway removes the headers that either of two Connection headers names', () => {
+  test('the gateway removes the headers named in either of two Connection headers', () => {
     const fields: Fields = [
       ['Connection', 'x-one'],
       ['X-One', '1'],

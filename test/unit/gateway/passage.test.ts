@@ -1,4 +1,4 @@
-/** Use of the connection to kube-apiserver by the gateway. The test simulates the connection. */
+/** Requests that the gateway sends to kube-apiserver. The test simulates the connection. */
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import type { Request, Response } from 'express';
 import { once } from 'node:events';
@@ -18,7 +18,7 @@ interface Exchange {
   readonly request: ForwardedRequest;
   /** The handler that receives the response of kube-apiserver. */
   readonly handler: ResponseHandler;
-  /** Marks the request as being sent. */
+  /** Reports to the gateway that the request is being sent. */
   readonly start: () => void;
   /** Aborts the request on its connection. */
   readonly abort: jest.Mock<() => void>;
@@ -47,7 +47,7 @@ beforeEach(async () => {
     const started = Promise.withResolvers<ResponseFlow>();
     const start = (): void => started.resolve({ pause, resume, abort });
     const send = (request: ForwardedRequest, handler: ResponseHandler): Promise<ResponseFlow> => {
-      // The handler listens to its context once it has sent the request.
+      // The gateway subscribes to events of the request only after this function returns.
       setImmediate(() =>
         resolve({
           request,
@@ -86,7 +86,7 @@ async function textOf(message: IncomingMessage): Promise<string> {
   return Buffer.concat(await message.toArray()).toString();
 }
 
-test('a request ends at once if its client disconnects before the request is sent', async () => {
+test('a request is aborted as soon as it is sent if its client has already disconnected', async () => {
   const sent = sendRequest(list).end();
   const { start, abort, res } = await exchange;
   sent.destroy();
@@ -97,7 +97,7 @@ test('a request ends at once if its client disconnects before the request is sen
   expect(abort).toHaveBeenCalledTimes(1);
 });
 
-test('a response that has ended is not aborted', async () => {
+test('a request to kube-apiserver is not aborted after its response has ended', async () => {
   const sent = sendRequest(list).end();
   const { start, abort, handler, res } = await exchange;
   start();
@@ -114,7 +114,7 @@ test('a response that has ended is not aborted', async () => {
 test.each([
   ['a watch', watch, true],
   ['a log', log, false],
-])('data of %s does not reach the client if it arrives after the user has changed', async (_, of, isWhole) => {
+])('data of %s is not sent to the client after the user has changed', async (_, of, isWhole) => {
   const sent = sendRequest(of).end();
   const { start, abort, handler, res, changeUser } = await exchange;
   const errors: unknown[] = [];
@@ -151,7 +151,7 @@ test('the head of a response that arrives after the client has disconnected is n
   expect(res.headersSent).toBe(false);
 });
 
-test('reading from kube-apiserver is paused once while a client does not read, and resumed once', async () => {
+test('reading from kube-apiserver is paused once while the client does not read, and resumed once when the client reads', async () => {
   const sent = sendRequest(list).end();
   const { start, pause, resume, handler } = await exchange;
   start();

@@ -1,4 +1,4 @@
-/** The gateway behind the filters of production, before a server that stands for kube-apiserver. */
+/** The gateway with the HTTP filters of production and a fake kube-apiserver. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { once } from 'node:events';
 import http, { type RequestListener, type ServerResponse } from 'node:http';
@@ -40,14 +40,14 @@ beforeEach(() => {
 
 const pods = '/api/v1/namespaces/default/pods';
 
-/** The head of a response whose body is still to come. */
+/** Sends a request and returns the head of the response before its body. */
 function opened(path: string): Promise<Message> {
   const [client, server] = duplexPair();
   http.createServer(app).emit('connection', server);
   return open(client, { path, headers: as('anna').headers as Record<string, string> });
 }
 
-/** Holds the next response that kube-apiserver has started. */
+/** Returns the next response of kube-apiserver, which the test completes. */
 function held(): Promise<ServerResponse> {
   return new Promise((resolve) => {
     kube.serve = (_, res) => resolve(res);
@@ -115,7 +115,7 @@ describe('a 401 of kube-apiserver', () => {
   });
 });
 
-test('a response of the gateway has the headers of kube-apiserver instead of its own', async () => {
+test('a forwarded response has only the headers of kube-apiserver, without the default headers of this server', async () => {
   kube.serve = (_, res) => {
     res.writeHead(200, 'Fine', { 'Cache-Control': 'max-age=5', 'Content-Type': 'text/plain', ETag: '"a"' });
     res.end('body');
@@ -133,7 +133,7 @@ test.each([
   ['POST', 502, undefined],
   ['DELETE', 502, undefined],
 ])(
-  'an aborted %s gets %d, since only requests without side effects can be retried safely',
+  'an aborted %s request gets %d, since only requests without side effects can be retried safely',
   (method, code, retryAfter) => {
     const { code: actual, headers } = requestAborted({ method });
     expect([actual, headers['Retry-After']]).toEqual([code, retryAfter]);

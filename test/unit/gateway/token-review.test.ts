@@ -1,4 +1,4 @@
-/** TokenReviews at the gateway: tokens of this server are reviewed here. All other reviews reach a fake kube-apiserver. */
+/** The gateway reviews tokens of this server itself, and forwards all other TokenReviews to a fake kube-apiserver. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import type { ValidToken } from '../../../src/auth/authenticators/access-tokens.ts';
 import { gateway } from '../../../src/gateway/index.ts';
@@ -19,7 +19,7 @@ let app: HttpHandler;
 let failed: (error: unknown) => void = () => undefined;
 let validated: string[] = [];
 let reviews: unknown[] = [];
-/** Resolves when the right of a caller is reviewed, which precedes the body. */
+/** Resolves when the permission of a caller is checked, before the body is read. */
 let allowed = Promise.withResolvers<void>();
 const valid = {
   subject: { username: 'anna', uid: 'uid-1', groups: ['developers'] },
@@ -73,7 +73,7 @@ const post = (
 ): Promise<AppResponse> =>
   sendRequest(app, at, { method: 'POST', body, ...as(user, { 'content-type': json, ...headers }) });
 
-/** Encodes length-delimited fields. */
+/** Encodes length-delimited protobuf fields. */
 const message = (...fields: readonly [number, string | Buffer][]): Buffer =>
   Buffer.concat(
     fields.flatMap(([number, value]) => {
@@ -100,7 +100,7 @@ describe('a review of an access token of this server', () => {
     ['with a charset', review('of-anna'), { 'content-type': `${json}; charset=utf-8` }],
     ['in protobuf', inProtobuf('of-anna'), { 'content-type': protobuf, accept: `${protobuf},${json}` }],
     ['in protobuf for the issuer', inProtobuf('of-anna', 'x', issuer), { 'content-type': protobuf, accept: '*/*' }],
-  ])('a review of an access token of this server %s gets a response of this server', async (_, body, headers) => {
+  ])('a review of an access token of this server %s is handled by this server', async (_, body, headers) => {
     const response = await post(body, headers);
     expect([response.status, response.headers['content-type']]).toEqual([201, json]);
     expect(response.json()).toMatchObject({
@@ -128,13 +128,13 @@ describe('a review of an access token of this server', () => {
 describe('other reviews are forwarded to kube-apiserver unchanged', () => {
   // evidence: gateway-token-review-forwarded
   test.each<[string, string | Buffer, Record<string, string>]>([
-    ['another token', review('of-bob'), {}],
+    ['a token that this server did not issue', review('of-bob'), {}],
     ['a token for another audience', review('of-anna', ['https://other.example']), {}],
     ['a review without a token', review(undefined), {}],
     ['a token that is not a string', review(5), {}],
     ['audiences that are not strings', review('of-anna', [issuer, 5]), {}],
-    ['another kind', review('of-anna', undefined, { kind: 'SubjectAccessReview' }), {}],
-    ['another version', review('of-anna', undefined, { apiVersion: 'authentication.k8s.io/v1beta1' }), {}],
+    ['a kind other than TokenReview', review('of-anna', undefined, { kind: 'SubjectAccessReview' }), {}],
+    ['a version other than v1', review('of-anna', undefined, { apiVersion: 'authentication.k8s.io/v1beta1' }), {}],
     ['invalid JSON', '{', {}],
     ['an empty body', '', {}],
     ['YAML', 'kind: TokenReview\n', { 'content-type': 'application/yaml' }],
@@ -159,14 +159,14 @@ describe('other reviews are forwarded to kube-apiserver unchanged', () => {
     ['a namespace', '/apis/authentication.k8s.io/v1/namespaces/n/tokenreviews'],
     ['the deprecated path of watches', '/apis/authentication.k8s.io/v1/watch/tokenreviews'],
     ['another group', '/apis/example.com/v1/tokenreviews'],
-  ])('a review at a path with %s is forwarded to kube-apiserver unread', async (_, at) => {
+  ])('a TokenReview at a path with %s is forwarded to kube-apiserver without being parsed', async (_, at) => {
     kube.serve = (_req, res) => void res.end('of kube-apiserver');
     expect((await post(review('of-anna'), {}, { at })).text).toBe('of kube-apiserver');
     expect([kube.taken().length, reviews, validated]).toEqual([1, [], []]);
   });
 
   // evidence: gateway-token-review-right
-  test('a review by a caller without the right is forwarded to kube-apiserver unread', async () => {
+  test('a TokenReview by a caller who is not allowed to create tokenreviews is forwarded to kube-apiserver without being validated', async () => {
     kube.serve = (_req, res) => void res.writeHead(403).end('of kube-apiserver');
     expect((await post(review('of-anna'), {}, { user: 'nobody' })).status).toBe(403);
     expect(validated).toEqual([]);
@@ -179,7 +179,7 @@ test('a chunked TokenReview of more than 64 KiB gets 413', async () => {
   expect([response.status, kube.taken(), validated]).toEqual([413, [], []]);
 });
 
-test('a TokenReview that the client aborts gets 400, so that it is not logged as an error of the server', async () => {
+test('a TokenReview that the client aborts gets 400, so that the abort is not logged as a server error', async () => {
   const failure = new Promise((resolve) => (failed = resolve));
   const client = send(
     app,

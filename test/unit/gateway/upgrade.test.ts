@@ -14,7 +14,7 @@ interface UpgradeRequest {
   readonly signal: AbortSignal;
   /** Sends the response of kube-apiserver. */
   readonly respond: (response: UpgradeResponse) => void;
-  /** The error of the handler of the request, undefined unless it failed. */
+  /** Resolves with the error of the handler of the request, or with undefined if the handler succeeds. */
   readonly handled: Promise<unknown>;
 }
 
@@ -23,7 +23,7 @@ let session: AbortController;
 let changeUser: () => void;
 let upgradeRequest: Promise<UpgradeRequest>;
 const clients: Socket[] = [];
-/** The server end of the connection of the last client. */
+/** The server end of the latest client connection. */
 let accepted: Socket;
 beforeEach(async () => {
   session = new AbortController();
@@ -70,7 +70,7 @@ function connect(): Socket {
   return client;
 }
 
-/** A response of kube-apiserver, and whether its socket was destroyed. */
+/** Returns a response of kube-apiserver, and a mock that records whether the socket of the response was destroyed. */
 const headOf = (
   statusCode: number,
   headers: Readonly<Record<string, string>>,
@@ -86,7 +86,7 @@ interface Joined {
   readonly client: Socket;
   /** kube-apiserver's end of the connection from the gateway. */
   readonly kube: Duplex;
-  /** The gateway's end of that connection. */
+  /** The gateway's end of the connection to kube-apiserver. */
   readonly connection: Duplex;
   readonly handled: Promise<unknown>;
   readonly destroy: jest.Mock<() => void>;
@@ -107,7 +107,7 @@ async function join(first = ''): Promise<Joined> {
 
 const bodyOf = (text: string): string => text.slice(text.indexOf('\r\n\r\n') + 4);
 
-test('a client gets the response of kube-apiserver to an upgrade and the data that came with it', async () => {
+test('a client gets the response of kube-apiserver to an upgrade request, and the data that follows the response', async () => {
   const { client, kube, text } = await join('first ');
   kube.end('and last');
   await once(client, 'end');
@@ -209,7 +209,7 @@ describe('before an upgrade gets a response', () => {
 });
 
 describe('a response that rejects an upgrade', () => {
-  test('a response that rejects an upgrade reaches the client unchanged, and both connections end', async () => {
+  test('a response that rejects an upgrade reaches the client unchanged, and both connections are closed', async () => {
     const client = connect();
     const { respond, handled } = await upgradeRequest;
     const body = new PassThrough();
@@ -224,7 +224,7 @@ describe('a response that rejects an upgrade', () => {
     expect(destroy).toHaveBeenCalled();
   });
 
-  test('a truncated response that rejects an upgrade is truncated for the client too', async () => {
+  test('a truncated response that rejects an upgrade is also truncated for the client', async () => {
     const client = connect();
     const { respond, handled } = await upgradeRequest;
     const body = new PassThrough();

@@ -10,13 +10,13 @@ describe('every response', () => {
     ['of a handler', resourcePath, as('alice'), 200],
     ['to an anonymous request', resourcePath, {}, 401],
     ['to an invalid token', resourcePath, as('bad'), 401],
-    ['on an open path', '/livez', {}, 200],
+    ['on a public path', '/livez', {}, 200],
     ['on an unknown path', '/nowhere', as('alice'), 404],
     ['to an unsupported method', resourcePath, { ...as('alice'), method: 'POST' }, 405],
     ['to an invalid path', '/%', {}, 400],
     ['to a preflight', resourcePath, { method: 'OPTIONS' }, 401],
   ])(
-    'every response %s has the common headers, and no header that names the server software',
+    'every response %s has the headers Audit-ID, Cache-Control and X-Content-Type-Options, and does not name the server software',
     async (_, path, options, status) => {
       const response = await sendRequest(face().app, path, options);
       expect(response.status).toBe(status);
@@ -33,7 +33,7 @@ describe('every response', () => {
 
 const parameters = (count: number): string => Array.from({ length: count }, () => 'a').join('&');
 
-describe('a query string', () => {
+describe('the limit of query parameters', () => {
   test.each([resourcePath, '/livez', '/oauth/open', '/nowhere'])(
     'a request for %s with more than 1,000 query parameters gets 400',
     async (path) => {
@@ -52,7 +52,7 @@ describe('a query string', () => {
 describe('a request to impersonate another user', () => {
   // evidence: impersonation-headers
   test.each(['Impersonate-User', 'impersonate-group', 'Impersonate-UID'])(
-    'a request to impersonate another user with the header %s is rejected',
+    'a request with the header %s that is not proxied to kube-apiserver gets 403',
     async (name) => {
       const { app, handled } = face();
       const { headers } = as('alice');
@@ -65,7 +65,7 @@ describe('a request to impersonate another user', () => {
   );
 });
 
-describe('requests that impersonate many users', () => {
+describe('the limits of impersonation', () => {
   const gateway = {
     prefixes: new Set(['api']),
     access: authenticated,
@@ -77,7 +77,7 @@ describe('requests that impersonate many users', () => {
     ['', 10],
     ['?watch=1', 50],
   ])(
-    'requests that impersonate many users with the query %j cause at most %d concurrent access reviews per caller',
+    '80 concurrent requests of one caller with impersonation and the query %j cause at most %d concurrent access reviews',
     async (query, max) => {
       const { promise, resolve } = Promise.withResolvers<void>();
       let reviews = 0;
@@ -91,7 +91,7 @@ describe('requests that impersonate many users', () => {
       const { app } = face({
         gateway,
         authorizer,
-        // The requests are concurrent, because the token was authenticated before.
+        // Authentication takes no time, so that all access reviews start concurrently.
         authenticator: () => ({ username: 'alice', groups: [], via: 'token' }),
         settings: { maxInFlightPerUser: 10 },
       });
@@ -109,7 +109,7 @@ describe('requests that impersonate many users', () => {
     },
   );
 
-  test('a request that impersonates more than 100 names is rejected with the limit', async () => {
+  test('a request that impersonates more than 100 names is rejected with an error that states the limit', async () => {
     const { app, reviews } = face({ gateway });
     const { headers } = as('alice', { 'impersonate-user': 'bob' });
     const ofMany = (count: number): Promise<AppResponse> => {
@@ -126,7 +126,7 @@ describe('requests that impersonate many users', () => {
 
 describe('an anonymous request', () => {
   test.each([resourcePath, '/metrics', '/nowhere', '/', '/livezz', '/LIVEZ', '/swagger', '/.well-known'])(
-    'an anonymous request for %s gets only 401 with the challenge of RFC 6750',
+    'an anonymous request for %s gets 401 with the challenge of RFC 6750, and reaches no handler',
     async (path) => {
       const { app, handled } = face();
       const response = await sendRequest(app, path);
@@ -154,7 +154,7 @@ describe('an anonymous request', () => {
     },
   );
 
-  test('a public path that uses identities accepts a valid token and ignores an invalid one', async () => {
+  test('the public path /livez?verbose identifies the user of a valid token and ignores an invalid token', async () => {
     const { app, handled } = face();
     for (const [path, username] of [
       ['/livez?verbose', 'alice'],
@@ -176,7 +176,7 @@ test.each([resourcePath, '/livez?verbose'])(
       await promise;
       return { username, groups: [], via: 'token' };
     };
-    // Up to twice the share of requests may wait, which is two.
+    // Two requests can wait for authentication: twice `maxInFlightPerUser`.
     const { app, handled } = face({ authenticator, settings: { maxInFlightPerUser: 1 } });
     const responses = Array.from({ length: 3 }, () => sendRequest(app, path));
     const refused = await Promise.race(responses);
@@ -205,7 +205,7 @@ describe('an authenticated request', () => {
   test.each([
     ['/metrics', [{ verb: 'get', path: '/metrics' }]],
     ['/nowhere', [{ verb: 'get', path: '/nowhere' }]],
-    // A path below /kapis reads another resource, which its handler authorizes.
+    // The handler of this path authorizes access to the resource that it reads.
     [resourcePath, []],
     ['/apis', []],
     ['/', []],
@@ -220,14 +220,14 @@ describe('an authenticated request', () => {
   });
 
   // evidence: access-review-each-request
-  test('an authenticated request without the right gets 403 before any handler runs, even if the path is unknown', async () => {
+  test('an authenticated request without the required right gets 403 before any handler runs, even if the path is unknown', async () => {
     const { app, handled } = face({ allowed: false });
     for (const path of ['/metrics', '/nowhere', '/apis/resources.platform.io/v1alpha3/nodes'])
       expect((await sendRequest(app, path, as('alice'))).status).toBe(403);
     expect(handled).toEqual([]);
   });
 
-  test('an authenticated request is rejected before its access review when too many requests are in flight', async () => {
+  test('an authenticated request gets 429 before its access review when too many requests are in flight', async () => {
     const { promise, resolve } = Promise.withResolvers<void>();
     const entered = Promise.withResolvers<void>();
     const held = doing(async (_, res) => {
@@ -261,7 +261,7 @@ describe('an unsupported method', () => {
     expect(response.headers.allow).toBe('GET, HEAD, POST');
   });
 
-  test('an unsupported method on a path with several routes gets 405 only for a caller with the strictest access of these routes', async () => {
+  test('an unsupported method on a path with several routes gets 401 or 403 unless the caller meets the strictest access rule of these routes', async () => {
     const path = '/kapis/version';
     const routes = [doing(() => undefined), { ...doing(() => undefined, path, 'post'), access: authorizedByPath }];
     const { app } = face({ routes, allowed: false });
@@ -270,7 +270,7 @@ describe('an unsupported method', () => {
   });
 });
 
-test('HEAD returns the response of GET without the body', async () => {
+test('a HEAD request gets the status of the GET request, without a body', async () => {
   const { app } = face();
   const [get, head] = [await sendRequest(app, '/livez'), await sendRequest(app, '/livez', { method: 'HEAD' })];
   expect([get.status, head.status, get.text, head.text]).toEqual([200, 200, 'answered', '']);

@@ -39,7 +39,7 @@ async function call(
   return received;
 }
 
-test('a route handler gets the typed path, query and body, and the result of authorize', async () => {
+test('a route handler receives the parsed path, query and body, and the result of authorize()', async () => {
   expect(await call({ authorize: () => 'as owner' }, { search: 'force=true' })).toEqual({
     path: { name: 'one' },
     query: { force: true },

@@ -7,12 +7,12 @@ import { Exchange } from '../../../src/http/exchange.ts';
 import { createLogger } from '../../../src/runtime/logger.ts';
 import { readBody } from '../../../src/runtime/promises.ts';
 
-test('rejecting a request that is pipelined behind a watch ends the connection', async () => {
+test('a connection is closed when a request that is pipelined behind a watch is rejected', async () => {
   const refused = Promise.withResolvers<Exchange>();
   const server = http.createServer((req, res) => {
     const exchange = new Exchange(req as Request, res as Response, createLogger({ silent: true }));
     if (req.url === '/watch') res.write('event');
-    // Node sets `req.socket` to null once reading fails.
+    // Node.js sets `req.socket` to null when reading fails.
     else void readBody(req, 1).catch(() => refused.resolve(exchange));
   });
   server.listen(0, '127.0.0.1');

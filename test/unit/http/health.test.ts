@@ -30,12 +30,15 @@ describe('a health probe', () => {
     ['/readyz?exclude=bad', [good, bad], 200, 'ok'],
     ['/readyz?exclude=bad&exclude=other', [bad], 200, 'ok'],
     ['/readyz?exclude=good', [good, bad], 503, 'readyz check failed\n'],
-  ])('an anonymous health probe of %s gets a response', async (path, checks, status, text) => {
-    const response = await probe(checks, path);
-    expect([response.status, response.text]).toEqual([status, text]);
-    expect(response.headers['retry-after']).toBe(status === 503 ? '1' : undefined);
-    expect(response.headers['content-type']).toBe('text/plain; charset=utf-8');
-  });
+  ])(
+    'the response to an anonymous health probe of %s contains only the overall result',
+    async (path, checks, status, text) => {
+      const response = await probe(checks, path);
+      expect([response.status, response.text]).toEqual([status, text]);
+      expect(response.headers['retry-after']).toBe(status === 503 ? '1' : undefined);
+      expect(response.headers['content-type']).toBe('text/plain; charset=utf-8');
+    },
+  );
 
   test('a health probe of an unknown check gets 404', async () => {
     for (const path of ['/readyz/other', '/livez/bad']) expect((await probe([bad], path)).status).toBe(404);
@@ -59,7 +62,7 @@ describe('the names and reasons of health checks', () => {
   });
 });
 
-test('a draining server is unready but still alive', async () => {
+test('a draining server fails its readiness probe and passes its liveness probe', async () => {
   const health: Health = new Health(() => [{ ...good, problem: () => health.problem() }]);
   const { app } = face({ routes: health.routes });
   expect((await sendRequest(app, '/readyz')).status).toBe(200);

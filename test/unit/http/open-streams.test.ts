@@ -18,9 +18,9 @@ const paths = ['/kapis/resources.platform.io/v1alpha3/nodes', '/apis/resources.p
 
 let openStreams: OpenStreams;
 let authenticate: () => UserInfo | undefined;
-/** Rights of a group of users to read: `*` for everything, otherwise the resources of one API group. */
+/** The API group that each group of users is allowed to read; `*` means all API groups. */
 let rights: Record<string, string>;
-/** The authorizer responds once this resolves. */
+/** The authorizer waits for this promise before it responds. */
 let responses: Promise<void>;
 beforeEach(() => {
   openStreams = new OpenStreams();
@@ -91,7 +91,7 @@ describe.each(paths)('an open watch of %s', (path) => {
   });
 
   test.each([serviceUnavailable('not now'), tooManyRequests('no slot', 1)])(
-    'an open watch continues while a recheck fails with %p',
+    'an open watch continues when a recheck fails with %p',
     async (refusal) => {
       const { response } = await open(path);
       responses = Promise.reject(refusal);
@@ -104,7 +104,7 @@ describe.each(paths)('an open watch of %s', (path) => {
     },
   );
 
-  test('an open watch continues and is rechecked for the changed user, if that user is allowed to read', async () => {
+  test('an open watch continues if its changed user is still allowed to read, and later rechecks use the changed user', async () => {
     const { response, reviews } = await open(path);
     const before = reviews();
     await change(() => member('readers'));
@@ -116,13 +116,13 @@ describe.each(paths)('an open watch of %s', (path) => {
     await change(() => member('readers', 'writers'));
     expect(reviews()).toBeGreaterThan(before);
     expect(openStreams.size).toBe(1);
-    // The changed user was rechecked: the watch ends as soon as this user loses the right.
+    // The watch ends as soon as the changed user loses the right.
     await change(() => member('writers'));
     expect((await response).json()).toMatchObject({ type: 'ERROR', object: { code: 403 } });
   });
 });
 
-test('a user who changes while the watch starts is rechecked at once', async () => {
+test('a watch whose user changes while the watch starts is rechecked at once', async () => {
   jest.useFakeTimers({ doNotFake: ['setImmediate', 'nextTick', 'queueMicrotask'] });
   try {
     const { promise, resolve } = Promise.withResolvers<void>();
@@ -220,7 +220,7 @@ test('an open watch with a token of kube-apiserver ends within ten seconds after
     };
     await jest.advanceTimersByTimeAsync(10_100);
     await settle();
-    // The session of the other watch reports its own end.
+    // The other watch stays open: the server is notified when its session is revoked.
     expect(openStreams.size).toBe(1);
     expect((await reviewed.response).status).toBe(200);
     openStreams.endAll(0);
@@ -269,7 +269,7 @@ test('an open watch with a rejected token ends even while reviews of forged toke
   const forged = Array.from({ length: 404 }, (_, index) => review(tokenOf(`nobody-${index}`), '192.0.2.1'));
   const settled = Promise.allSettled(forged);
   isDeleted = true;
-  // The address sends the token of the watch, too.
+  // The address also sends the token of the watch.
   now += 10_001;
   await settle();
   await expect(review(tokenOf('robot'), '192.0.2.1')).rejects.toMatchObject({ code: 429 });

@@ -38,7 +38,7 @@ test.each<[string, unknown, RegExp]>([
   expect(() => assertJsonPatch(value)).toThrow(message);
 });
 
-test('a JSON patch can have all operations of RFC 6902', () => {
+test('a JSON patch with all operations of RFC 6902 is accepted', () => {
   const patch = [
     { op: 'test', path: '/spec/state', value: null },
     { op: 'add', path: '/spec/groups/-', value: 'dev' },

@@ -18,7 +18,7 @@ const reasons = async (by: string, name: string, query = ''): Promise<unknown[]>
     ({ reason }) => reason,
   );
 
-test('users see their own login records, starting with the newest, up to the limit', async () => {
+test('users can read their own login records, newest first and up to the limit', async () => {
   await lab.loginResponse('bob', 'wrong');
   await lab.clock.advance(10);
   const token = await lab.login('bob');
@@ -64,7 +64,7 @@ test('login records contain the reason of a failed login', async () => {
   expect(await reasons(alice, 'bob')).toEqual(['Limited', 'WrongPassword', 'WrongPassword', 'WrongPassword']);
 });
 
-test('login records belong to the user whatever login name was used, and unknown names have none', async () => {
+test('logins with the username or the e-mail address are recorded for the same user, and logins with unknown names are not recorded', async () => {
   await lab.putUser('fay', { email: 'Fay@example.org' });
   await lab.loginResponse('fay@example.org', rightPassword);
   await lab.loginResponse('nobody', rightPassword);
@@ -74,7 +74,7 @@ test('login records belong to the user whatever login name was used, and unknown
   expect(lab.cluster.list(loginHistoriesPath(namespace))).toHaveLength(1);
 });
 
-test('a request for login records gets 503 while they cannot be read, and logins still succeed', async () => {
+test('a request for login records gets 503 while the records cannot be read, and logins still succeed', async () => {
   lab.client.before = ({ path }) => {
     if (path.includes('loginhistories')) throw unreachable(new Error('down'));
   };

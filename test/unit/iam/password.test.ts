@@ -65,7 +65,7 @@ describe("the caller's own password", () => {
     }
   });
 
-  test("the caller's own password is protected by the login limit, and wrong passwords cost the same work", async () => {
+  test("the caller's own password cannot be changed after too many wrong passwords, each of which requires one hash", async () => {
     const token = await lab.login('bob');
     for (let attempt = 0; attempt < 5; attempt += 1) {
       await lab.call(token, 'PUT', 'users/~/password', { ...change, currentPassword: 'wrong' });
@@ -92,7 +92,7 @@ describe("the caller's own password", () => {
       expect(response).toMatchObject({ status: 403 });
       expect(response.json()['message']).toContain('managed by the identity provider Corp.; change it there');
       expect(other.hashes.tried).not.toContain(rightPassword);
-      // A user who also has a local password can change that.
+      // A user who also has a local password can change the local password.
       await other.putUser('erin', { identities: [identity] });
       expect(await other.call(token, 'PUT', 'users/~/password', change)).toMatchObject({ status: 200 });
     } finally {
@@ -206,7 +206,7 @@ describe('setting the password of another user', () => {
 
     // evidence: password-set-own-rights
     test('setting the password of a user with a critical right requires the same right, or the right to impersonate the user', async () => {
-      // Rights that every user needs to set passwords.
+      // Every caller that sets a password already has this right.
       const isOwn = power === 'update users/password';
       expect(await set()).toBe(isOwn ? 200 : 403);
       expect(await set('impersonate users bob', 'impersonate groups b', 'get secrets other')).toBe(isOwn ? 200 : 403);
@@ -270,7 +270,7 @@ describe('setting the password of another user', () => {
     expect(await lab.call(token, 'PUT', 'users/dora/password', { password: next })).toMatchObject({ status: 200 });
   });
 
-  test('setting the password of another user reads the rights of that user by impersonation, without groups', async () => {
+  test('setting the password of another user makes the server read the rights of that user by impersonating the user without groups', async () => {
     lab.rights.set('carol', ['update users/password', 'impersonate groups']);
     const uid = await lab.putUser('dora', { groups: ['staff'] });
     const token = await lab.login('carol');
@@ -285,7 +285,7 @@ describe('setting the password of another user', () => {
     }
   });
 
-  test('setting the password of another user who has none creates a Secret that the user owns', async () => {
+  test('setting the password of another user who has no password creates a Secret with an owner reference to the User', async () => {
     lab.rights.set('carol', ['update users/password']);
     const uid = await lab.putUser('dora', {}, false);
     const token = await lab.login('carol');
@@ -297,7 +297,7 @@ describe('setting the password of another user', () => {
     expect(await lab.loginResponse('dora', next)).toMatchObject({ status: 200 });
   });
 
-  test('setting the password of a configured user changes only the referenced key', async () => {
+  test('setting the password of a configured user writes the hash to the referenced key and removes the plain-text password from the Secret', async () => {
     lab.rights.set('carol', ['update users/password', 'impersonate groups']);
     const token = await lab.login('carol');
     expect(await lab.call(token, 'PUT', 'users/alice/password', { password: next })).toMatchObject({ status: 403 });
@@ -324,7 +324,7 @@ describe('setting the password of another user', () => {
 });
 
 describe('a weak hash', () => {
-  test('a weak hash is replaced at a login, and sessions continue', async () => {
+  test('a weak hash is replaced at a login, and existing sessions stay valid', async () => {
     const before = lab.directory.account('bob');
     const token = await lab.login('bob');
     await settle();
@@ -358,7 +358,7 @@ describe('a weak hash', () => {
     },
   );
 
-  test('a weak hash that is changed in the meantime is not replaced', async () => {
+  test('a weak hash is not replaced if the password is changed during the login', async () => {
     const uid = lab.directory.account('bob')?.uid ?? '';
     const name = `platform-user-${uid}`;
     const stolen = lab.hashes.of('another password', preferred);

@@ -6,7 +6,7 @@ import { userSchema } from '../../../src/iam/schemas.ts';
 
 type Schema = Readonly<Record<string, unknown>>;
 
-/** The common parts of both: names, types and enumerations. */
+/** Reduces a schema to the names, types and enumerations that the API and the CRD have in common. */
 function outline({ type, properties, items, enum: values }: Schema): unknown {
   if (type === 'object')
     return Object.fromEntries(

@@ -35,7 +35,7 @@ test('users see their own sessions, which contain no credentials', async () => {
   expect((await lab.call(token, 'GET', 'users/~/sessions?pretty=true')).text).toMatch(/^{\n {2}"kind"/);
 });
 
-test('users can revoke one of their own sessions without effect on the others', async () => {
+test('users can revoke one of their sessions without effect on their other sessions', async () => {
   const name = (await list(token)).find(({ current }) => !current)?.metadata.name;
   expect(await lab.call(token, 'DELETE', `users/~/sessions/${name}`)).toMatchObject({ status: 200 });
   expect([await status(token), await status(other)]).toEqual([200, 401]);
@@ -49,7 +49,7 @@ test('users can revoke all of their own sessions', async () => {
 });
 
 // evidence: session-end-all
-test('revoking all sessions of a user includes sessions on other replicas, pending codes and device authorizations', async () => {
+test('revoking all sessions of a user also revokes sessions on other replicas, pending codes and device authorizations', async () => {
   const { uid = '' } = lab.directory.account('bob') ?? {};
   const spec = { userName: 'bob', userUID: uid, clientID: 'platform', code: {} };
   await lab.sessions.codes.create(spec, 60_000, true);
@@ -66,7 +66,7 @@ test('revoking all sessions of a user includes sessions on other replicas, pendi
   }
 });
 
-test('revoking sessions of another user requires the right, and only the sessions of that user are revoked', async () => {
+test('revoking the sessions of another user requires the right to delete sessions, and revokes no sessions of other users', async () => {
   const alice = await lab.login('alice');
   const [bobs] = await list(token);
   for (const [method, path] of [

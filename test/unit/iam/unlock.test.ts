@@ -13,7 +13,7 @@ beforeEach(async () => {
 });
 afterEach(() => lab.stop());
 
-test('a user with the right can unlock another user on every replica', async () => {
+test('a user with the right to unlock users can unlock another user, and the effect reaches every replica', async () => {
   expect(await lab.loginResponse('bob', rightPassword)).toMatchObject({ status: 429 });
   lab.rights.set('carol', ['create users/unlock bob', 'create users/unlock nobody', 'create users/unlock alice']);
   expect(await lab.call(carol, 'POST', 'users/bob/unlock')).toMatchObject({ status: 200 });
@@ -23,7 +23,7 @@ test('a user with the right can unlock another user on every replica', async () 
   expect(await lab.call(bob, 'GET', 'whoami')).toMatchObject({ status: 200 });
 });
 
-test('a user without the right cannot unlock users, not even themselves', async () => {
+test('users without the right to unlock users cannot unlock anyone, including themselves', async () => {
   for (const token of [bob, carol])
     expect(await lab.call(token, 'POST', 'users/bob/unlock')).toMatchObject({ status: 403 });
   expect(await lab.loginResponse('bob', rightPassword)).toMatchObject({ status: 429 });

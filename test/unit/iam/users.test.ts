@@ -24,14 +24,14 @@ const names = (response: { json(): Record<string, unknown> }): string[] =>
 const writes = (): unknown[] =>
   lab.client.requests.filter(({ method, path }) => method !== 'GET' && path.includes('/users'));
 
-describe('a caller without the right', () => {
+describe('a caller without the required right', () => {
   test.each([
     ['GET', 'users'],
     ['GET', 'users/carol'],
     ['GET', 'users/alice'],
     ['GET', 'users/nobody'],
     ['DELETE', 'users/alice'],
-  ])('a caller without the right gets 403 for %s %s', async (method, path) => {
+  ])('a caller without the required right gets 403 for %s %s', async (method, path) => {
     expect(await lab.call(bob, method, path)).toMatchObject({ status: 403 });
   });
 
@@ -61,7 +61,7 @@ describe('a list of users', () => {
     expect(names(await lab.call(bob, 'GET', 'users?fieldSelector=spec.email%3Dbob@example.com'))).toEqual(['bob']);
   });
 
-  test('a list of users marks configured users, and follows changes of the configuration', async () => {
+  test('a list of users marks configured users, and shows changes of the configuration', async () => {
     expect(await lab.call(bob, 'GET', 'users?names=alice')).toMatchObject({ status: 200 });
     const [alice] = (await lab.call(bob, 'GET', 'users?names=alice')).json()['items'] as unknown[];
     expect(alice).toMatchObject({
@@ -82,7 +82,7 @@ describe('a list of users', () => {
     expect(names(await lab.call(bob, 'GET', 'users?sortBy=name&ascending=true'))).toEqual(['alice', 'bob', 'carol']);
   });
 
-  test('a list of users contains no hash', async () => {
+  test('a list of users contains no password hash', async () => {
     expect((await lab.call(bob, 'GET', 'users')).text).not.toMatch(/\$2b\$|assword"/);
   });
 
@@ -98,7 +98,7 @@ describe('a list of users', () => {
 const sent = (): unknown => lab.client.requests.findLast(({ method }) => method === 'PATCH')?.query;
 
 // kube-apiserver authorizes a list with a field selector by name in the same way.
-test('a list of users that a fieldSelector limits to one name requires only the right to this user', async () => {
+test('a list of users that a fieldSelector limits to one name requires only the right to list this user', async () => {
   may('list users carol');
   expect(names(await lab.call(bob, 'GET', 'users?fieldSelector=metadata.name%3Dcarol'))).toEqual(['carol']);
   for (const query of ['', '?fieldSelector=metadata.name%3Dalice', '?fieldSelector=metadata.name!%3Dcarol'])
@@ -110,27 +110,27 @@ describe('the query parameters of a write', () => {
   const change = (query: string) => lab.call(bob, 'PATCH', `users/bob?${query}`, body, merge);
 
   test.each(['fieldManager=console', 'dryRun=All', 'fieldValidation=Warn'])(
-    'the query parameters of a write apply when users change their own displayName: %s',
+    'the query parameter %s applies when users change their own displayName',
     async (query) => {
       expect(await change(query)).toMatchObject({ status: 200 });
       expect(sent()).toMatchObject(Object.fromEntries(new URLSearchParams(query)));
     },
   );
 
-  test('the query parameters of a write can request an indented response when users change their own object', async () => {
+  test('users who change their own object can request an indented response', async () => {
     expect((await change('pretty=true')).text).toMatch(/^{\n {2}"/);
     expect(sent()).not.toHaveProperty('pretty');
   });
 });
 
 describe("the caller's own user", () => {
-  test.each(['users/~', 'users/bob'])("the caller's own user can always be read: %s", async (path) => {
+  test.each(['users/~', 'users/bob'])("the caller's own user can be read without any right: %s", async (path) => {
     const { status, json } = await lab.call(bob, 'GET', path);
     expect(status).toBe(200);
     expect(json()).toMatchObject({ metadata: { name: 'bob' }, spec: { email: 'bob@example.com', groups: ['b'] } });
   });
 
-  test("the caller's own user can be read even if it is configured", async () => {
+  test("the caller's own user can be read even if the configuration defines this user", async () => {
     const { status, json } = await lab.call(await lab.login('alice'), 'GET', 'users/~');
     expect(status).toBe(200);
     expect(json()).toMatchObject({ metadata: { name: 'alice' } });
@@ -212,7 +212,7 @@ describe("the caller's own user", () => {
       'application/json',
     ],
     ['null', 'PUT', null, 'application/json'],
-  ])("the caller's own user cannot be changed with %s", async (_, method, body, type) => {
+  ])("the caller's own user cannot be changed by a request with %s", async (_, method, body, type) => {
     expect(await lab.call(bob, method, 'users/bob', body, type)).toMatchObject({ status: 403 });
     expect(writes()).toEqual([]);
   });
@@ -224,7 +224,7 @@ describe("the caller's own user", () => {
     expect(writes()).toEqual([]);
   });
 
-  test("the caller's own user cannot be changed through the API if it is configured", async () => {
+  test("the caller's own user cannot be changed through the API if the configuration defines this user", async () => {
     const alice = await lab.login('alice');
     const response = await lab.call(alice, 'PATCH', 'users/~', { spec: { displayName: 'x' } }, merge);
     expect(response).toMatchObject({ status: 403 });
@@ -236,7 +236,7 @@ describe('a write to a user', () => {
   const identity = { 'impersonate-user': 'bob', 'impersonate-group': ['b'] };
   beforeEach(() => may('create users', 'update users', 'patch users', 'delete users'));
 
-  test('a write to a user is sent with the identity of the caller, and the next read shows the change', async () => {
+  test('a write to a user is sent to kube-apiserver with the identity of the caller, and the next read shows the change', async () => {
     may('get users', 'create users', 'patch users', 'delete users');
     const body = {
       apiVersion: 'iam.platform.io/v1alpha2',
@@ -270,7 +270,7 @@ describe('a write to a user', () => {
     expect(response.json()).toMatchObject({ kind: 'Status', reason: 'NotFound' });
   });
 
-  test('a write to a configured user is rejected even for callers with the right', async () => {
+  test('a write to a configured user is rejected even for callers with the right to write users', async () => {
     const body = { metadata: { name: 'alice' }, spec: {} };
     expect(await lab.call(bob, 'POST', 'users', body)).toMatchObject({ status: 409 });
     for (const [method, type] of [
@@ -330,7 +330,7 @@ describe('the body of a request about users', () => {
   ] as const;
 
   test.each(requests)(
-    'a request about users by a caller without the right gets 403, whatever its body: %s %s (%s)',
+    'a request about users by a caller without the required right gets 403, whatever the body: %s %s (%s)',
     async (...request) => {
       const [method, path, type] = request;
       for (const body of [nested, '{', ' '.repeat(64 * 1024 + 1)])
@@ -339,7 +339,7 @@ describe('the body of a request about users', () => {
   );
 
   test.each(requests)(
-    'a request about users gets 400 if its JSON is nested deeper than 64 levels: %s %s (%s)',
+    'a request about users gets 400 if its JSON has more than 64 levels of nesting: %s %s (%s)',
     async (...request) => {
       const [method, path, type] = request;
       may('create users', 'update users', 'patch users', 'delete users', 'update users/password');

@@ -1,4 +1,4 @@
-/** Dashboards of the chart. test/monitoring evaluates their queries with Prometheus. */
+/** Tests the dashboards of the chart. test/monitoring evaluates their queries with Prometheus. */
 import { describe, expect, test } from '@jest/globals';
 import { queryProblems } from '../../labs/monitoring/metrics.ts';
 import { dashboards, panelsOf, queries } from '../../labs/monitoring/sources.ts';
@@ -9,7 +9,7 @@ test('each dashboard has its own uid and title', () => {
 });
 
 test.each(queries.map(({ title, expr }) => [title, expr]))(
-  'the query %s uses only metrics, labels and values that the server has',
+  'the query %s uses only metrics, labels and label values that the server exports',
   (_, expr) => {
     expect(queryProblems(expr)).toEqual([]);
   },

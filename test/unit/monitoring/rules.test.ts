@@ -1,4 +1,4 @@
-/** Recording rules and alerts of the chart. test/monitoring evaluates them with Prometheus. */
+/** Tests the recording rules and alerts of the chart. test/monitoring evaluates these rules with Prometheus. */
 import { expect, test } from '@jest/globals';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -20,7 +20,7 @@ const cases = (parse(readFileSync(rulesTestFile, 'utf8')) as { tests: readonly R
 );
 
 test.each([
-  ['a metric that the server does not have', 'platform_apiserver_request_total', ['no metric has this name']],
+  ['a metric that the server does not export', 'platform_apiserver_request_total', ['no metric has this name']],
   ['a label that the metric does not have', 'rate(platform_apiserver_requests_total{status="500"}[5m])', ['status']],
   ['a grouping by a label that the metric does not have', 'sum by (le) (platform_apiserver_open_watches)', ['le']],
   [
@@ -37,7 +37,7 @@ test('the check of PromQL queries rejects invalid syntax', () => {
 });
 
 test.each(rules.map(({ alert, record = alert, expr }) => [String(record), expr]))(
-  'the rule %s uses only metrics, labels and values that the server has',
+  'the rule %s uses only metrics, labels and label values that the server exports',
   (_, expr) => {
     expect(queryProblems(expr)).toEqual([]);
   },
@@ -56,7 +56,7 @@ test.each([
   ['CertificateExpiry', 'warning', [certificateExpiry.warning]],
   ['CertificateExpiry', 'critical', [certificateExpiry.critical]],
 ])(
-  'the alert PlatformApiserver%s (%s) has the thresholds of the dashboards and the doctor',
+  'the alert PlatformApiserver%s (%s) has the same thresholds as the dashboards and the doctor command',
   (name, severity, values) => {
     const found = alerts.find(
       ({ alert, labels }) => alert === `PlatformApiserver${name}` && labels.severity === severity,
@@ -71,12 +71,15 @@ test.each([
 test.each([
   ['ErrorBudgetBurn', errors],
   ['LatencyBudgetBurn', slowReads],
-])('the descriptions of the alert PlatformApiserver%s state what the objective allows', (name, fraction) => {
-  const descriptions = alerts
-    .filter(({ alert }) => alert === `PlatformApiserver${name}`)
-    .map(({ annotations }) => annotations.description);
-  expect(descriptions.map((text) => /[\d.]+ %/.exec(text)?.[0])).toEqual(descriptions.map(() => percent(fraction)));
-});
+])(
+  'the descriptions of the alert PlatformApiserver%s state the percentage that the objective allows',
+  (name, fraction) => {
+    const descriptions = alerts
+      .filter(({ alert }) => alert === `PlatformApiserver${name}`)
+      .map(({ annotations }) => annotations.description);
+    expect(descriptions.map((text) => /[\d.]+ %/.exec(text)?.[0])).toEqual(descriptions.map(() => percent(fraction)));
+  },
+);
 
 test.each(titled)(
   'the alert %s has a severity, and describes the problem in sentences',

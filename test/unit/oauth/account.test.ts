@@ -1,4 +1,4 @@
-/** The account page, where users see who they are, change their password and revoke their sessions. */
+/** Tests the account page, which shows the user, changes the password and revokes sessions. */
 import { describe, expect, test } from '@jest/globals';
 import { unreachable } from '../../../src/cluster/client/kube-error.ts';
 import { sendRequest, type AppResponse } from '../../fakes/request.ts';
@@ -34,7 +34,7 @@ async function logIn(username = 'bob', authentication = {}): Promise<LoggedIn> {
   return { made, browser, page };
 }
 
-/** Logs bob in with a client; returns a function that reports whether the token is valid. */
+/** Logs bob in with a client. Returns a function that reports whether the access token is valid. */
 async function program(made: Lab, headers = {}): Promise<() => Promise<boolean>> {
   const form = { grant_type: 'password', username: 'bob', password: rightPassword, ...asClient };
   const token = String((await made.token(form, { headers, from: '198.51.100.7' })).json()['access_token']);
@@ -89,7 +89,7 @@ describe('the account page', () => {
     });
   });
 
-  test('the account page causes audit events with the user and without the entered values', async () => {
+  test('requests to the account page cause audit events with the user and without the entered values', async () => {
     const { made, browser, page } = await logIn();
     await browser.submit(page, change(rightPassword));
     const event = made.events.findLast(({ verb, requestURI }) => verb === 'post' && requestURI === path);
@@ -115,7 +115,7 @@ describe('the account page', () => {
     expect(await good()).toBe(true);
   });
 
-  test('the account page shows the login page and changes nothing if the user has logged out in the meantime', async () => {
+  test('a form on the account page changes nothing and shows the login page if the user has logged out in the meantime', async () => {
     const { made, browser, page } = await logIn();
     const good = await program(made);
     browser.cookies.delete('__Host-platform-login');
@@ -126,7 +126,7 @@ describe('the account page', () => {
 });
 
 describe('the password form', () => {
-  test('the password form requires the current password, and revokes all logins but the current one', async () => {
+  test('the password form requires the current password, and revokes all other logins of the user', async () => {
     const { made, browser, page } = await logIn();
     const good = await program(made);
     const done = await browser.submit(page, change(rightPassword));

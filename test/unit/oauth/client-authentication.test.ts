@@ -9,7 +9,7 @@ import { authenticateClient } from '../../../src/oauth/client-authentication.ts'
 
 const context = { auditID: '', sourceIP: '192.0.2.1', log: createLogger({ silent: true }) } as RequestContext;
 
-/** The clients by name and secret; attempts are recorded. */
+/** Creates clients with these names and secrets, and records the secrets that are tried. */
 function lab(secrets: Readonly<Record<string, string>>) {
   const tried: string[] = [];
   const client = (name: string): Client | undefined =>
@@ -69,7 +69,7 @@ describe('a client is authenticated', () => {
   test.each([
     ['by form parameters', undefined, { client_id: 'platform', client_secret: 'secret' }],
     ['by HTTP Basic', basic('platform:secret'), {}],
-    ['regardless of the case of the scheme', basic('platform:secret').replace('Basic', 'bASIC'), {}],
+    ['by HTTP Basic with the scheme in another case', basic('platform:secret').replace('Basic', 'bASIC'), {}],
     ['by HTTP Basic with client_id also in the form', basic('platform:secret'), { client_id: 'platform' }],
     [
       'by form parameters in a request with another scheme',
@@ -99,7 +99,7 @@ describe('a client is authenticated', () => {
   });
 
   // evidence: basic-auth-plain
-  test('a client that authenticates by HTTP Basic with any secret that is not form-encoded is accepted', async () => {
+  test('a client is authenticated by HTTP Basic with any secret, even if the secret is not form-encoded', async () => {
     const text = fc.string({ unit: fc.constantFrom('a', '+', '%', '2', '0', ':', '&', 'é'), minLength: 1 });
     await fc.assert(
       fc.asyncProperty(text, async (secret) => {

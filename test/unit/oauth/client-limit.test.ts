@@ -1,4 +1,4 @@
-/** Guesses at client secrets: how many are allowed, and that responses do not distinguish clients from each other or from unknown ones. */
+/** Tests the limits of guesses at client secrets. The responses must not reveal which clients exist. */
 import { describe, expect, test } from '@jest/globals';
 import type { AppResponse, AppRequest } from '../../fakes/request.ts';
 import { CountingHashes } from '../../fakes/hashes.ts';
@@ -29,7 +29,7 @@ const repeat = (status: number, times: number): number[] => Array.from({ length:
 describe('guesses at client secrets from one address', () => {
   // evidence: client-secret-same-limit
   test.each(['console', 'hashed', 'nobody', 'platform-cli'])(
-    'guesses at client secrets from one address for the client %s are limited like those for all other clients',
+    'guesses at client secrets from one address for the client %s have the same limit as for all other clients',
     async (name) => {
       const lab = await createLab({ clients: [console, hashed] });
       expect(await guess(lab, name, 7)).toEqual([...repeat(401, 5), 429, 429]);
@@ -58,7 +58,7 @@ describe('guesses at client secrets from one address', () => {
   });
 
   // evidence: client-secret-two-guesses
-  test('a guess at a client secret counts twice if its encoding has two meanings', async () => {
+  test('a guess at a client secret counts twice if the encoded secret can be decoded in two ways', async () => {
     const lab = await createLab({ clients: [console] });
     const statuses: number[] = [];
     for (let time = 0; time < 4; time += 1) {
@@ -72,7 +72,7 @@ describe('guesses at client secrets from one address', () => {
   });
 
   // evidence: client-secret-concurrent-limit
-  test('concurrent guesses at client secrets from one address are limited like sequential ones', async () => {
+  test('concurrent guesses at client secrets from one address are limited like sequential guesses', async () => {
     const lab = await createLab({ clients: [console, hashed] });
     lab.hashes.verified.length = 0;
     const responses = await Promise.all(Array.from({ length: 12 }, () => tryAs(lab, 'console')));
@@ -83,7 +83,7 @@ describe('guesses at client secrets from one address', () => {
     expect(lab.hashes.verified).toHaveLength(5);
   });
 
-  test('guesses at client secrets from one address are reset when the right secret is used', async () => {
+  test('the number of guesses at client secrets from one address is reset when the right secret is used', async () => {
     const lab = await createLab({ clients: [console] });
     for (let round = 0; round < 3; round += 1) {
       await guess(lab, 'console', 4);
@@ -93,7 +93,7 @@ describe('guesses at client secrets from one address', () => {
 });
 
 // evidence: client-secret-familiar-address
-test('guesses at client secrets from many addresses block new addresses, but not an address where the client has authenticated before', async () => {
+test('guesses at client secrets from many addresses block new addresses, but not an address from which the client has authenticated before', async () => {
   const lab = await createLab({ clients: [console], loginLimit: { perClient: 6 } });
   expect((await tryAs(lab, 'console', { right: true, from: '198.51.100.1' })).status).toBe(200);
   for (let index = 0; index < 6; index += 1) await guess(lab, 'console', 1, `192.0.2.${index}`);
@@ -131,20 +131,20 @@ const withHash = async (): Promise<Lab> => {
   return lab;
 };
 
-/** Hashes of secrets, not of the password. */
+/** Counts the client secrets that were hashed, without the password of the user. */
 const hashedSecrets = (lab: Lab): number =>
   lab.hashes.tried.filter((one) => one !== login.password && one !== '').length;
 
-describe('the right secret of a client with a hash', () => {
+describe('the right secret of a client with a secretHash', () => {
   // evidence: client-secret-hashed-once
-  test('the right secret of a client with a hash is hashed only once, however often it is presented', async () => {
+  test('the right secret of a client with a secretHash is hashed only once, however often the client authenticates', async () => {
     const lab = await withHash();
     for (let time = 0; time < 3; time += 1)
       expect((await tryAs(lab, 'hashed', { right: true, from: `192.0.2.${time}` })).status).toBe(200);
     expect(hashedSecrets(lab)).toBe(1);
   });
 
-  test('the right secret of a client with a hash is found in the cache without hashing its other decoding', async () => {
+  test('the right form-encoded secret of a client with a secretHash is cached, so that later requests hash neither decoding', async () => {
     const lab = await withHash();
     const encoded = `Basic ${Buffer.from(`hashed:${secret.replaceAll(' ', '%20')}`).toString('base64')}`;
     for (let time = 0; time < 3; time += 1) {
@@ -154,7 +154,7 @@ describe('the right secret of a client with a hash', () => {
     expect(hashedSecrets(lab)).toBe(2);
   });
 
-  test('the right secret of a client with a hash is not accepted for another hash or another client', async () => {
+  test('the cached secret of a client with a secretHash is not accepted for a changed secretHash or another client', async () => {
     const lab = await withHash();
     expect((await tryAs(lab, 'hashed', { right: true })).status).toBe(200);
     const other = lab.hashes.of('another secret', 'bcrypt:12');
@@ -166,7 +166,7 @@ describe('the right secret of a client with a hash', () => {
 describe('a wrong client secret', () => {
   // evidence: client-secret-equal-work
   test.each(['console', 'hashed', 'nobody'])(
-    'a wrong client secret for the client %s requires one hash if any client has a hash',
+    'a wrong client secret for the client %s causes one hash computation if any client has a secretHash',
     async (name) => {
       const lab = await createLab({ clients: [console, hashed] });
       lab.hashes.verified.length = 0;
@@ -176,7 +176,7 @@ describe('a wrong client secret', () => {
   );
 
   test.each(['console', 'nobody'])(
-    'a wrong client secret for the client %s requires no hash if no client has a hash',
+    'a wrong client secret for the client %s causes no hash computation if no client has a secretHash',
     async (name) => {
       const lab = await createLab({ clients: [console] });
       lab.hashes.verified.length = 0;

@@ -1,4 +1,4 @@
-/** The OAuth part of the published OpenAPI document in api/ matches the endpoints. */
+/** Tests that the OAuth paths of the published OpenAPI document in api/ match the endpoints. */
 import { beforeAll, expect, test } from '@jest/globals';
 import { readFileSync } from 'node:fs';
 import { readExamples } from '../../../src/docs/openapi/examples.ts';
@@ -23,18 +23,21 @@ beforeAll(async () => {
   described = JSON.parse(JSON.stringify(openapi31(about, issuer))) as Document;
 });
 
-test('the descriptions contain exactly the published OAuth paths', () => {
+test('the OAuth endpoints have exactly the paths of the published OpenAPI document', () => {
   expect(Object.keys(described.paths).toSorted()).toEqual(paths.toSorted());
 });
 
-test.each(paths)('the path %s accepts and returns what its published description states', (path) => {
+test.each(paths)('the description of the path %s equals its description in the published OpenAPI document', (path) => {
   expect(described.paths[path]).toEqual(published.paths[path]);
 });
 
-test.each(['schemas', 'responses'] as const)('all described %s equal the published ones', (kind) => {
-  for (const [name, one] of Object.entries(described.components[kind]))
-    expect(one).toEqual(published.components[kind][name]);
-});
+test.each(['schemas', 'responses'] as const)(
+  'the %s of the OAuth endpoints equal those in the published OpenAPI document',
+  (kind) => {
+    for (const [name, one] of Object.entries(described.components[kind]))
+      expect(one).toEqual(published.components[kind][name]);
+  },
+);
 
 test('every OAuth operation has a summary of at most eight words, and a description in sentences', async () => {
   const unfit = routesOf(await createLab()).filter(

@@ -53,7 +53,7 @@ describe('form fields', () => {
     expect(Object.entries((await read(body)).result)).toEqual(Object.entries(fields));
   });
 
-  test('form fields are decoded to the values that were encoded', async () => {
+  test('encoded form fields are decoded to the original values', async () => {
     const text = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 12 });
     await fc.assert(
       fc.asyncProperty(fc.dictionary(text, text, { maxKeys: 5 }), async (fields) => {
@@ -65,7 +65,7 @@ describe('form fields', () => {
   });
 
   test.each(['a=1&a=2', 'a=1&a=1', 'a=&a=', 'a&a', 'a=1&%61=2', 'a=1&b=2&a='])(
-    'form fields must not be repeated, and the error names the repeated field: %s',
+    'a form with a repeated field is rejected, and the error names the field: %s',
     async (body) => {
       expect((await read(body)).result).toMatchObject({
         error: 'invalid_request',
@@ -127,7 +127,7 @@ test.each([
   );
 });
 
-/** The outcome of a request whose body the test controls; `answered` is the status that its client sees. */
+/** A request whose body the test controls. `clientStatus` is the status that the client receives. */
 interface Open {
   readonly send: (text: string) => void;
   readonly end: () => void;
@@ -189,20 +189,20 @@ describe.each(versions)('over HTTP/%s', (version, headers) => {
     expect(await clientStatus).toBe(200);
   });
 
-  test('a form without a length can be empty', async () => {
+  test('an empty form without a length is accepted', async () => {
     const { end, result } = open(version, headers);
     end();
     expect(await result).toEqual({});
   });
 
-  test('a form without a length gets 413 as soon as it is too long', async () => {
+  test('a form without a length gets 413 as soon as the form exceeds the limit', async () => {
     const { send, result, clientStatus } = open(version, headers);
     for (let sent = 0; sent <= 64; sent += 1) send('x'.repeat(1024));
     expect(await result).toMatchObject(tooLarge);
     expect(await clientStatus).toBe(413);
   });
 
-  test('a form without a length gets 408 when it does not end in time', async () => {
+  test('a form without a length gets 408 when the form does not end in time', async () => {
     const { send, result, clientStatus } = open(version, headers, 50);
     send('a=1');
     expect(await result).toMatchObject({ error: 'invalid_request', code: 408 });

@@ -15,14 +15,14 @@ test('incomplete logins take no login slot, and are limited to ten per address',
     while (!text.includes('"error"')) await once(client, 'data');
     return text;
   });
-  // The first ten have the slots.
+  // The first ten logins hold the slots.
   const refused = await Promise.all(responses.slice(10));
   expect(new Set(refused.map((text) => text.slice(0, 12)))).toEqual(new Set(['HTTP/1.1 429']));
   expect(refused[0]).toContain(
     '10 incomplete logins of this address are already in progress (a tenth of requests.maxInFlightPerUser)',
   );
   expect((await token(login)).status).toBe(200);
-  // Late bodies are processed.
+  // The server still processes bodies that arrive late.
   clients[0]?.write('username=a');
   expect(await responses[0]).toContain('HTTP/1.1 401');
   for (const client of clients) client.destroy();

@@ -1,4 +1,4 @@
-/** Log lines of tokens and logins, with which an operator traces events: each has the request, the actor and the address. */
+/** Tests the log lines about tokens and logins. Each line has the request, the actor and the address. */
 import { expect, test } from '@jest/globals';
 import { createHash, randomBytes } from 'node:crypto';
 import type { Logger } from '../../../src/runtime/logger.ts';
@@ -57,7 +57,7 @@ const browserOf = ({ app }: Lab): Browser<AppResponse> => new Browser((to, optio
 const open = async (browser: Browser<AppResponse>, path: string): Promise<AppResponse> =>
   await browser.submit(await browser.open(path), asUser);
 
-/** Types in the user code of a device and decides; returns the last page. */
+/** Enters the user code of a device and submits the decision. Returns the last page. */
 async function decide(made: Lab, decision: string): Promise<AppResponse> {
   const device = (await made.post('/oauth/device_authorization', asClient)).json();
   const browser = browserOf(made);
@@ -130,7 +130,7 @@ test.each(acts)('the log line "%s" names the request, the user and the client', 
   expect(written.filter((one) => one['level'] === 'error')).toEqual([]);
 });
 
-test.each(acts)('the log line "%s" is written even while requests are not audited', async (message, act) => {
+test.each(acts)('the log line "%s" is written even if the audit level is None', async (message, act) => {
   const { log, lines } = logOfLines();
   const { status } = await act(await lab(log, 'None'));
   expect(status).toBeLessThan(500);
@@ -144,7 +144,7 @@ test('an unknown client is logged with at most 253 characters of its name', asyn
   expect(lines().join('\n')).toContain(`"client":"${'n'.repeat(253)}"`);
 });
 
-test('the log line "refresh refused" for a user who was disabled during the write has a reason, and no session', async () => {
+test('the log line "refresh refused" has a reason if the user was disabled during the write of the refresh', async () => {
   const { log, lines } = logOfLines();
   const made = await lab(log);
   const token = String((await made.token(login)).json()['refresh_token']);

@@ -1,4 +1,4 @@
-/** The login page at its own address: for users who type it in, or open it again after a failed attempt. */
+/** Tests the login page at /oauth/login, which users open directly or after a failed login. */
 import { expect, test } from '@jest/globals';
 import { sendRequest, type AppResponse } from '../../fakes/request.ts';
 import { Browser, formIn } from '../../fakes/browser.ts';
@@ -16,7 +16,7 @@ const browserOf = ({ app }: Lab): Browser<AppResponse> => new Browser((to, optio
 const titleOf = ({ text }: AppResponse): string | undefined => /<h1>(.*?)<\/h1>/.exec(text)?.[1];
 const alice = { username: 'alice', password: rightPassword };
 
-test('/oauth/login shows the login page, which leads to a page that confirms the login and offers a logout', async () => {
+test('a login at /oauth/login leads to a page that confirms the login and offers a logout', async () => {
   const made = await lab();
   const browser = browserOf(made);
   const page = await browser.open(path);
@@ -31,7 +31,7 @@ test('/oauth/login shows the login page, which leads to a page that confirms the
   expect(titleOf(await browser.open(path))).toBe('Log in');
 });
 
-test('/oauth/login shows the login page again after a failed attempt', async () => {
+test('/oauth/login shows the login page without an error after a failed login', async () => {
   const browser = browserOf(await lab());
   const failed = await browser.submit(await browser.open('/oauth/device'), { ...alice, password: 'wrong' });
   expect(failed.text).toContain('role="alert"');
@@ -46,7 +46,7 @@ test('/oauth/login ignores the parameters next and username in its URL', async (
   expect(formIn(page.text).fields).toMatchObject({ next: path, username: '' });
 });
 
-test('/oauth/login leads to a page to start again when a provider cannot be reached', async () => {
+test('reloading /oauth/login/sso after a failed login at the provider shows the login page', async () => {
   const browser = browserOf(await lab());
   const { fields } = formIn((await browser.open(path)).text);
   const failed = await browser.send(`${path}/sso`, { form_token: fields['form_token'] ?? '', next: path });

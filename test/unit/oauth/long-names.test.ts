@@ -1,10 +1,10 @@
-/** Failures of names that callers invent are counted, but the names are stored only as far as counting requires. */
+/** Tests that failed logins with invented names count towards the limits, and that long names are not stored. */
 import { describe, expect, test } from '@jest/globals';
 import { heapUsed } from '../../fakes/heap.ts';
 import { createLab, login, type Fields, type Lab } from '../../labs/oauth.ts';
 
 const mebibyte = 1_024 * 1_024;
-/** One character beyond Latin-1 makes V8 use two bytes for each. */
+/** Returns a name for which V8 uses two bytes per character, because one character is not in Latin-1. */
 const longName = (index: number): string => `\u20ac${index}${'x'.repeat(60_000)}`;
 const unlimited = { loginLimit: { maxTries: 1_000, perAddress: 100_000, perClient: 100_000 } };
 
@@ -23,7 +23,7 @@ describe('a name of 60,000 characters', () => {
     expect(heapUsed() - before).toBeLessThan(4 * mebibyte);
   });
 
-  test('a login with a name of 60,000 characters requires the same work and has the same limit as any other unknown name', async () => {
+  test('a name of 60,000 characters requires the same work and has the same login limit as any other unknown name', async () => {
     const lab = await createLab();
     const statuses = async (name: string): Promise<number[]> => {
       const all: number[] = [];

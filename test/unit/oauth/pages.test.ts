@@ -1,4 +1,4 @@
-/** Common properties of all pages: the targets of their forms, the focused field, and how errors and redirects are sent. */
+/** Tests common properties of all pages: form targets, the field with the focus, errors and redirects. */
 import { describe, expect, test } from '@jest/globals';
 import { createHash } from 'node:crypto';
 import { unreachable } from '../../../src/cluster/client/kube-error.ts';
@@ -24,7 +24,7 @@ const request = {
 const authorize = (fields: Readonly<Record<string, string>> = {}): string =>
   `/oauth/authorize?${new URLSearchParams({ ...request, ...fields }).toString()}`;
 
-/** A browser, and the paths that it has requested. */
+/** Returns a browser and the paths that it has requested. */
 function browserOf({ app: listener }: Lab): { browser: Browser<AppResponse>; paths: string[] } {
   const paths: string[] = [];
   const browser = new Browser((path, options) => {
@@ -42,7 +42,7 @@ test.each([
   // A source expression cannot name an IPv6 address.
   ['http://[::1]:8000/callback', 'https: http:', '[::1]:8000'],
 ])(
-  'the forms on pages that lead to %s are allowed to submit to this server and to %s',
+  'the forms on pages that redirect to %s are allowed to submit to this server and to %s',
   async (redirect_uri, sources, shown) => {
     const browser = await open();
     const login = await browser.open(authorize({ redirect_uri }));
@@ -61,14 +61,14 @@ test.each(['/oauth/login', '/oauth/account', '/oauth/device?redirect_uri=x'])(
   },
 );
 
-/** Names of the focused fields, followed by "!" if the error message describes them. */
+/** Returns the names of the fields with the focus. The suffix "!" means that the error message describes the field. */
 const focused = ({ text }: AppResponse): string[] =>
   [...text.matchAll(/<input\s[^>]*\bautofocus[^>]*>/g)].map(
     ([tag]) => `${/name="(\w+)"/.exec(tag)?.[1] ?? ''}${tag.includes('aria-describedby="problem"') ? '!' : ''}`,
   );
 const isProblem = ({ text }: AppResponse): boolean => text.includes('role="alert" id="problem"');
 
-describe('the focus is on the field to fill in', () => {
+describe('the field with the focus', () => {
   test.each<[string, (browser: Browser<AppResponse>) => Promise<AppResponse>, string[]]>([
     ['the login page', (browser) => browser.open('/oauth/login'), ['username']],
     ['a login page with a username', (browser) => browser.open(authorize({ login_hint: 'bob' })), ['password']],
@@ -94,7 +94,7 @@ describe('the focus is on the field to fill in', () => {
       ['user_code!'],
     ],
   ])(
-    'the focus is on the field to fill in, which is marked as invalid after an error, on %s',
+    'the field to fill in has the focus, and is linked to the error message after an error, on %s',
     async (_, go, expected) => {
       const page = await go(await open());
       expect(focused(page)).toEqual(expected);
@@ -102,7 +102,7 @@ describe('the focus is on the field to fill in', () => {
     },
   );
 
-  test('the focus is on the field to fill in on the account page, even after a rejected password change', async () => {
+  test('no field of the account page has the focus before a password change is rejected, and then the current password has the focus', async () => {
     const made = await createLab();
     await made.putUser('bob');
     const { browser } = browserOf(made);
@@ -113,13 +113,13 @@ describe('the focus is on the field to fill in', () => {
   });
 });
 
-describe('a login returns to its original request', () => {
+describe('the redirect after a login', () => {
   test.each<[string, Record<string, string>, Record<string, string>]>([
     ['without prompt=login', { prompt: 'login' }, {}],
     ['without prompt=select_account', { prompt: 'select_account' }, {}],
     ['with the rest of the prompt', { prompt: 'login consent' }, { prompt: 'consent' }],
     ['without max_age', { max_age: '0', state: 'a b' }, { state: 'a b' }],
-  ])('a login returns to its original request %s', async (_, given, left) => {
+  ])('the redirect after a login repeats the original request %s', async (_, given, left) => {
     const { browser, paths } = browserOf(await createLab({ clients }));
     await browser.submit(await browser.open(authorize(given)), asAlice);
     const [path = '', query] = (paths.at(-1) ?? '').split('?');
@@ -129,14 +129,14 @@ describe('a login returns to its original request', () => {
     ]);
   });
 
-  test('a login returns to the path of its original request if the request has no parameters', async () => {
+  test('the redirect after a login leads to the path of the original request if the request has no parameters', async () => {
     const { browser, paths } = browserOf(await createLab());
     await browser.submit(await browser.open('/oauth/account'), asAlice);
     expect(paths).toEqual(['/oauth/account', '/oauth/login', '/oauth/account']);
   });
 });
 
-test('redirects of the OAuth pages have no body and must not be cached', async () => {
+test('redirects of the OAuth pages have no body, and Cache-Control: no-store', async () => {
   const response = await (await open()).open(authorize({ prompt: 'none' }));
   expect(response).toMatchObject({
     status: 303,
@@ -145,13 +145,13 @@ test('redirects of the OAuth pages have no body and must not be cached', async (
   });
 });
 
-test('an authorization request without a scope requires consent to the one permission that every client has', async () => {
+test('the consent page for a request without a scope lists only the permission that every client has', async () => {
   const browser = await open();
   const consent = await browser.submit(await browser.open(authorize()), asAlice);
   expect(consent.text.match(/<li>/g)).toHaveLength(1);
 });
 
-test('an error page shows the audit ID of the logged cause, and a rejection is not logged', async () => {
+test('the page for an internal failure shows the audit ID of the log line, and a rejected request is not logged as an error', async () => {
   const { log, lines } = logOfLines();
   const made = await createLab({ clients }, { log });
   const { browser } = browserOf(made);
@@ -194,7 +194,7 @@ test.each([
   '/oauth/logout/confirm',
   '/oauth/device',
   '/oauth/account',
-])('a form sent to %s gets 403 without the form token of the page, whatever else is missing', async (path) => {
+])('a form sent to %s without the form token of the page gets 403, whatever other fields are missing', async (path) => {
   const browser = await open();
   await browser.open('/oauth/login');
   expect((await browser.send(path, { other: 'x' })).status).toBe(403);

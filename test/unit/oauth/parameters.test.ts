@@ -28,7 +28,7 @@ describe('OAuth parameters', () => {
   });
 
   test.each(['unknown=x', '__proto__=x', 'constructor=x', 'toString=x'])(
-    'OAuth parameters are parsed together with the unknown parameter %s',
+    'OAuth parameters are parsed even if the request has the unknown parameter %s',
     (unknown) => {
       expect(parse(`${good}&${unknown}`)).toEqual({ response_type: 'code', challenge: 'abcd' });
       expect(() => parse(unknown)).toThrow('the parameter "response_type" is missing');
@@ -54,7 +54,7 @@ describe('OAuth parameters', () => {
     expect(() => parse(query)).toThrow(expect.objectContaining({ error, code: 400 }));
   });
 
-  test('OAuth parameters are described in the same way as they are parsed', () => {
+  test('the OpenAPI descriptions of OAuth parameters match their schema', () => {
     expect(parameters.descriptions).toMatchObject([
       { name: 'response_type', in: 'query', description: 'What is requested', required: true },
       { name: 'challenge', required: true },

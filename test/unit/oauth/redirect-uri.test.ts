@@ -32,7 +32,7 @@ describe('a redirect URI', () => {
     expect(isRegistered([registered], given)).toBe(false);
   });
 
-  test('a redirect URI matches nothing if none is registered', () => {
+  test('no redirect URI matches if the client has none registered', () => {
     expect(isRegistered([], 'https://a.example/')).toBe(false);
   });
 

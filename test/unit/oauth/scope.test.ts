@@ -18,17 +18,17 @@ describe('the scope of a login', () => {
     expect(grantScope(undefined)).toBeUndefined();
   });
 
-  // A response cannot express an empty scope, and one without a scope grants the requested one (RFC 6749 section 5.1).
+  // A token response cannot express an empty scope: without a scope it grants the requested one (RFC 6749 section 5.1).
   // evidence: scope-empty
   test.each(['everything', 'every thing'])(
-    'a login that requests %j is rejected, since it contains no known scope',
+    'a login that requests the scope %j is rejected, since no part of this scope is known',
     (requested) => {
       expect(() => grantScope(requested)).toThrow(expect.objectContaining({ error: 'invalid_scope', code: 400 }));
     },
   );
 
   test.each([' openid', 'openid ', 'openid  profile', 'a\tb', 'a"b', 'a\\b', 'ä', 'a\nb', `openid ${'x'.repeat(994)}`])(
-    'a login that requests %j is rejected, since it is not a valid scope',
+    'a login that requests the scope %j is rejected, since this scope is malformed',
     (requested) => {
       expect(() => grantScope(requested)).toThrow(expect.objectContaining({ error: 'invalid_scope', code: 400 }));
     },
@@ -39,9 +39,12 @@ describe('the scope of a refresh', () => {
   test.each([
     ['openid', 'openid profile', 'openid'],
     ['profile openid', 'openid profile', 'profile openid'],
-  ])('a refresh that requests %j after the scope %j is granted %j', (requested, before, granted) => {
-    expect(narrowScope(requested, before)).toBe(granted);
-  });
+  ])(
+    'a refresh that requests the scope %j after a login with the scope %j is granted %j',
+    (requested, before, granted) => {
+      expect(narrowScope(requested, before)).toBe(granted);
+    },
+  );
 
   test.each(['openid profile', undefined])(
     'a refresh that requests no scope is granted the scope of the login: %j',
@@ -54,11 +57,11 @@ describe('the scope of a refresh', () => {
     ['openid', undefined],
     ['openid', ''],
     ['openid email', 'openid profile'],
-  ])('a refresh that requests %j after the scope %j is rejected', (requested, before) => {
+  ])('a refresh that requests the scope %j after a login with the scope %j is rejected', (requested, before) => {
     expect(() => narrowScope(requested, before)).toThrow(expect.objectContaining({ error: 'invalid_scope' }));
   });
 
-  test('a refresh is never granted more scope than the login', () => {
+  test('a refresh is never granted a wider scope than the login', () => {
     const scope = fc.subarray([...clientScopes], { minLength: 1 }).map((words) => words.join(' '));
     fc.assert(
       fc.property(scope, scope, (requested, before) => {
@@ -69,7 +72,7 @@ describe('the scope of a refresh', () => {
   });
 });
 
-test('a client_credentials login is granted no scope of users, and only the scopes of its client', () => {
+test('a client_credentials login is granted only the scopes of its client, and no scopes for users', () => {
   expect(programScope('openid groups offline_access profile', ['openid', 'groups'])).toBe('groups');
   expect(() => programScope('openid', clientScopes)).toThrow(expect.objectContaining({ error: 'invalid_scope' }));
   expect(programScope(undefined, clientScopes)).toBeUndefined();

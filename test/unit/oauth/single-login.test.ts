@@ -1,4 +1,4 @@
-/** `multipleLogin: false` on two replicas: of concurrent logins exactly one stays, whatever the order of events. */
+/** Tests `multipleLogin: false` on two replicas: exactly one of several concurrent logins stays valid. */
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
 import type { Session } from '../../../src/tokens/sessions/session.ts';
@@ -36,14 +36,14 @@ async function begin(replica: Accounts): Promise<Session> {
   return (await login.startSession({ account }, { client: 'platform', context })).session;
 }
 
-/** Phases of the sessions in the cluster, by name. */
+/** Returns the names of the sessions that are not revoked. */
 const remaining = (): string[] =>
   replicas[0].cluster
     .list(sessionsPath(namespace))
     .filter((object) => (object as unknown as Session).status.phase !== 'Revoked')
     .map(({ metadata }) => metadata.name);
 
-/** Starts a session with the code of a login, or delays it. */
+/** Creates an authorization code for the user of a login. */
 async function code({ sessions }: Accounts, login: Session): Promise<string> {
   const { userName, userUID, credentialID = '' } = login.spec;
   const spec = { userName, userUID, credentialID, clientID: 'console' };
@@ -59,7 +59,7 @@ test('only the last of several sequential logins stays valid if multipleLogin is
   expect(remaining()).toEqual([last.metadata.name]);
 });
 
-test('only the last written of several concurrent logins stays valid if multipleLogin is disabled, whatever the order of the replicas', async () => {
+test('only the concurrent login whose session is written last stays valid if multipleLogin is disabled, whatever the order of the replicas', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(fc.integer({ min: 0, max: 1 }), { minLength: 2, maxLength: 5 }),
@@ -83,8 +83,8 @@ test('only the last written of several concurrent logins stays valid if multiple
   );
 });
 
-describe('a code while multipleLogin is disabled', () => {
-  test('a code of the remaining login starts a session that stays valid while multipleLogin is disabled, even if an earlier login completes late', async () => {
+describe('an authorization code while multipleLogin is disabled', () => {
+  test('redeeming an authorization code of the last login starts a session that stays valid, even if an earlier login completes late', async () => {
     const [one, other] = replicas;
     const { promise, resolve: proceed } = Promise.withResolvers<void>();
     one.client.after = async ({ method }) => {
@@ -100,7 +100,7 @@ describe('a code while multipleLogin is disabled', () => {
     expect(remaining().toSorted()).toEqual([last.metadata.name, redeemed.session.metadata.name].toSorted());
   });
 
-  test('a code of a revoked login starts no session while multipleLogin is disabled', async () => {
+  test('redeeming an authorization code of a revoked login starts no session while multipleLogin is disabled', async () => {
     const [one, other] = replicas;
     const waiting = await code(one, await begin(one));
     const last = await begin(other);

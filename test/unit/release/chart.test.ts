@@ -29,7 +29,7 @@ test('the chart contains the descriptions of the API, without examples', async (
   expect(files).toEqual(names.map((name) => `platform-apiserver/api/${name}`));
 });
 
-test('the chart is reproducible', async () => {
+test('two builds of the chart are identical', async () => {
   expect((await chart(release)).equals(await chart(release))).toBe(true);
 });
 

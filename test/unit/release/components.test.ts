@@ -27,7 +27,7 @@ const shipped = [
 const all = async (): Promise<Component[]> => components(root, shipped, await readPins());
 const json = (path: string) => JSON.parse(readFileSync(join(root, path), 'utf8')) as Record<string, never>;
 
-test('the image has the versions of Node.js and of native code with which the tests run', () => {
+test('the image contains the same versions of Node.js and native modules as the test environment', () => {
   const { optionalDependencies } = json('hack/release/platform/package.json');
   const { dependencies, devDependencies } = json('package.json');
   for (const [name, version] of Object.entries(optionalDependencies ?? {}))
@@ -37,7 +37,7 @@ test('the image has the versions of Node.js and of native code with which the te
     ]);
 });
 
-test('local servers run with the flags of the image', () => {
+test('the image runs the server with the same Node.js flags as local servers', () => {
   expect(imageConfig()).toEqual({
     User: '65532:65532',
     WorkingDir: '/app',
@@ -47,7 +47,7 @@ test('local servers run with the flags of the image', () => {
   });
 });
 
-test('the components are the npm packages, Node.js and the Debian packages, each with its hash', async () => {
+test('the bill of materials lists the npm packages, Node.js and the Debian packages, each with its hash', async () => {
   const found = await all();
   const debian = ['base-files', 'gcc-12-base', 'libc6', 'libgcc-s1', 'libstdc%2B%2B6'].flatMap((name) =>
     ['amd64', 'arm64'].map((architecture) => `pkg:deb/debian/${name}?arch=${architecture}&distro=debian-12`),
@@ -60,7 +60,7 @@ test('the components are the npm packages, Node.js and the Debian packages, each
 
 const bill = async (digest: string) => sbom(release, await all(), digest) as { serialNumber: string };
 
-test('the serial number of the bill of materials changes only with the image', async () => {
+test('the serial number of the bill of materials changes only if the image changes', async () => {
   expect(await bill('sha256:aa')).toEqual(await bill('sha256:aa'));
   expect((await bill('sha256:aa')).serialNumber).toMatch(
     /^urn:uuid:[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/,
@@ -100,7 +100,7 @@ test('the provenance contains the URL of the repository without a tag', () => {
   });
 });
 
-test('the package of the command line tool contains only the fields that npm install needs', () => {
+test('the package.json of the command line tool contains only the fields that npm install needs', () => {
   const manifest = json('package.json') as unknown as Parameters<typeof cliManifest>[0];
   const { name, version, description, license, type, engines, bin } = manifest;
   expect(cliManifest(manifest)).toEqual({

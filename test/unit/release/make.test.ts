@@ -1,4 +1,4 @@
-/** Targets of the Makefile that sign and publish a release. */
+/** Tests the targets of the Makefile that sign and publish a release. */
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { spawnSync } from 'node:child_process';
 import { generateKeyPairSync, hash, verify } from 'node:crypto';

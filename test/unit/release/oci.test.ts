@@ -24,7 +24,7 @@ interface Descriptor {
 
 const json = (bytes: Buffer): unknown => JSON.parse(bytes.toString());
 
-/** Returns the parts of an image, after checking the digest and the size of each blob. */
+/** Returns the index and the platforms of an image, after checking the digest and the size of each blob. */
 async function open(compress: boolean) {
   const { pieces, digest } = await archive(image, { compress });
   const files = await unpack(Buffer.concat(pieces));
@@ -47,7 +47,7 @@ async function open(compress: boolean) {
 test.each([
   ['a compressed', true],
   ['an uncompressed', false],
-] as const)('%s image is an OCI layout with one index of all platforms', async (_, compress) => {
+] as const)('%s image is an OCI layout with one index that lists all platforms', async (_, compress) => {
   const { layout, top, platforms, blobs } = await open(compress);
   expect(layout).toBe('{"imageLayoutVersion":"1.0.0"}');
   expect(top.annotations).toEqual({
@@ -75,6 +75,6 @@ test.each([
 
 const ids = async (compress: boolean): Promise<string[]> => (await open(compress)).platforms.map(({ id }) => id);
 
-test('compression does not change the id of an image', async () => {
+test('the compression of layers does not change the ID of an image', async () => {
   expect(await ids(true)).toEqual(await ids(false));
 });

@@ -13,9 +13,9 @@ test('an archive does not depend on the order of its entries', async () => {
   expect((await tarGzip(entries)).equals(await tarGzip(entries.toReversed()))).toBe(true);
 });
 
-test('the entries of an archive are sorted, belong to root and are dated 1970', async () => {
+test('the entries of an archive are sorted, are owned by root and have a modification time in 1970', async () => {
   const bytes = await tarGzip(entries);
-  expect(bytes.readUInt32LE(4)).toBe(0); // RFC 1952, MTIME
+  expect(bytes.readUInt32LE(4)).toBe(0); // The field MTIME of RFC 1952.
   const headers = [...(await unpack(bytes)).values()].map(({ header }) => header);
   expect(headers.map(({ name, type, mode }) => [name, type, mode?.toString(8)])).toEqual([
     ['a', 'file', '755'],

@@ -7,7 +7,7 @@ interface Unpacked {
   readonly content: Buffer;
 }
 
-/** Returns the entries of an archive by name; gzip is recognized. */
+/** Returns the entries of an archive by name. The archive can be compressed with gzip. */
 export async function unpack(bytes: Buffer): Promise<Map<string, Unpacked>> {
   const entries = new Map<string, Unpacked>();
   const files = extract();

@@ -33,7 +33,7 @@ const files = (version: string) => ({
   'CHANGELOG.md': changelog,
 });
 
-test.each(['1.2.3', '1.2.3-rc.1'])('a work tree that states %s everywhere can be released', (version) => {
+test.each(['1.2.3', '1.2.3-rc.1'])('a work tree whose files all contain the version %s can be released', (version) => {
   expect(versionProblems(version, files(version))).toEqual([]);
 });
 
@@ -46,7 +46,7 @@ test.each(['', 'v1.2.3', '1.2', '01.2.3', '1.2.3+build', '1.2.3-', '1.2.3\n', 'l
   },
 );
 
-test('make release names each file that states another version, and the missing heading', () => {
+test('make release reports each file that contains another version, and a missing heading in the changelog', () => {
   expect(versionProblems('1.3.0', files('1.2.3'))).toEqual([
     'package.json: version: expected 1.3.0, got 1.2.3; edit it and run make update',
     'Chart.yaml: version: expected 1.3.0, got 1.2.3; edit it and run make update',
@@ -55,13 +55,13 @@ test('make release names each file that states another version, and the missing 
   ]);
 });
 
-test('the section of a version ends before the heading of the next version', () => {
+test('the release notes of a version end before the heading of the next version in the changelog', () => {
   expect(section(changelog, '1.2.3')).toMatch(/^Read \[the guide\][^]*- A fix\.$/);
   expect(section(changelog, '1.2.3-rc.1')).toBe('- Candidate.');
   expect(section(changelog, '1.2')).toBeUndefined();
 });
 
-test('each list item of a section becomes one line', () => {
+test('each list item of the release notes becomes one line', () => {
   expect(items(section(changelog, '1.2.3') ?? '')).toEqual([
     'One item on two lines.',
     'Another item: - with a part.',

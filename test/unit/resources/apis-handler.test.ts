@@ -61,7 +61,7 @@ describe('a list of the aggregated API', () => {
     expect(text).toBe(`${JSON.stringify(body, null, 2)}\n`);
   });
 
-  test('a list of the aggregated API is returned in chunks of one snapshot with limit and continue', async () => {
+  test('a list of the aggregated API with limit and continue is returned in chunks of one snapshot', async () => {
     const first = (await get(routes, `${path}?limit=2`)).body;
     expect(first.metadata).toMatchObject({ resourceVersion: '10', remainingItemCount: 3 });
     resource.store.apply('DELETED', node('c', { resourceVersion: 11 }));
@@ -76,7 +76,7 @@ describe('a list of the aggregated API', () => {
     expect(await names('')).toBe('a@1 aa@13 b@2 d@12 e@5');
   });
 
-  test('a list of the aggregated API omits remainingItemCount with a selector', async () => {
+  test('a list of the aggregated API with a selector omits remainingItemCount', async () => {
     const { metadata } = (await get(routes, `${path}?limit=1&labelSelector=odd%3D1`)).body;
     expect(Object.keys(metadata)).toEqual(['resourceVersion', 'continue']);
     const last = (await get(routes, `${path}?limit=1&labelSelector=odd%3D1&continue=${metadata['continue']}`)).body;
@@ -84,7 +84,7 @@ describe('a list of the aggregated API', () => {
     expect(last.metadata).toEqual({ resourceVersion: '10' });
   });
 
-  test('a list of the aggregated API whose snapshot has expired gets 410 with a token to continue from the current state', async () => {
+  test('a list of the aggregated API whose snapshot has expired gets 410 with a token to continue at the current version', async () => {
     const { metadata } = (await get(routes, `${path}?limit=2`)).body;
     for (let version = 11; version < 10_100; version += 1)
       resource.store.apply('MODIFIED', node('a', { resourceVersion: version }));
@@ -113,7 +113,7 @@ describe('a list of the aggregated API', () => {
     expect(await names(query)).toBe(expected);
   });
 
-  test('a list of the aggregated API without a resourceVersion is first confirmed as current by the cluster', async () => {
+  test('a list of the aggregated API without a resourceVersion is returned after the cluster has confirmed that the cache is current', async () => {
     await names('resourceVersion=0');
     await names('resourceVersion=5');
     expect(resource.confirmations).toEqual([]);
@@ -122,19 +122,19 @@ describe('a list of the aggregated API', () => {
     expect(resource.confirmations).toEqual(['list', 'list']);
   });
 
-  test('a list of the aggregated API includes objects that arrived during the request to the cluster', async () => {
+  test('a list of the aggregated API includes changes that arrive while the cluster confirms the cache', async () => {
     resource.onConfirm = () => resource.store.apply('DELETED', node('e', { resourceVersion: 11 }));
     expect(await names('')).toBe('a@1 b@2 c@3 d@4');
   });
 
-  test('a list of the aggregated API gets 503 when the request to the cluster fails', async () => {
+  test('a list of the aggregated API gets 503 when the cluster cannot confirm the cache', async () => {
     resource.onConfirm = () => {
       throw new KubeError(0, { message: 'unreachable' });
     };
     expect(await refused(routes, path)).toMatchObject({ code: 503 });
   });
 
-  test('a list of the aggregated API returns an exact earlier snapshot while the snapshot is cached', async () => {
+  test('a list of the aggregated API returns the objects at an earlier resourceVersion while this version is cached', async () => {
     resource.store.apply('DELETED', node('a', { resourceVersion: 11 }));
     resource.store.apply('MODIFIED', node('b', { resourceVersion: 12 }));
     expect(await names('resourceVersion=10&resourceVersionMatch=Exact')).toBe('a@1 b@2 c@3 d@4 e@5');
@@ -151,7 +151,7 @@ describe('a list of the aggregated API', () => {
     'resourceVersion=7&resourceVersionMatch=Exact&fieldSelector=metadata.name!%3Da',
     'resourceVersion=7&limit=4',
   ])(
-    'a list of the aggregated API with ?%s returns a version before the cached history if nothing has changed since',
+    'a list of the aggregated API with ?%s returns a version older than the cached history if no object has changed since that version',
     async (query) => {
       const recalled: number[] = [];
       resource.onRecall = async (resourceVersion) => {
@@ -162,7 +162,7 @@ describe('a list of the aggregated API', () => {
       expect(await names(query)).toContain('d@4');
       expect(await names(query)).toContain('d@4');
       expect(recalled).toEqual([7]);
-      // A list that may be newer needs no earlier version.
+      // A list that accepts a newer version does not read an earlier one.
       await names('resourceVersion=5');
       expect(recalled).toEqual([7]);
     },
@@ -241,7 +241,7 @@ describe('a list of the aggregated API', () => {
     expect(await refused(routes, path)).toMatchObject({ code: 503, headers: { 'Retry-After': '1' } });
   });
 
-  test('a list of the aggregated API also requires the right to the core resource', async () => {
+  test('a list of the aggregated API gets 403 without the right to list the core resource', async () => {
     authorizer.allowed = false;
     expect(await refused(routes, path)).toMatchObject({ code: 403 });
     expect(authorizer.reviews).toEqual([{ verb: 'list', group: '', resource: 'nodes', namespace: '', name: '' }]);
@@ -253,7 +253,7 @@ function token(value: object): string {
 }
 
 describe('a single object of the aggregated API', () => {
-  test('a single object of the aggregated API is returned after the cluster has confirmed that it is current', async () => {
+  test('a single object of the aggregated API is returned after the cluster has confirmed that the object is current', async () => {
     const { body, text } = await get(routes, `${path}/b`);
     expect(body).toMatchObject({ apiVersion: 'resources.platform.io/v1alpha3', metadata: { name: 'b' } });
     expect(text.endsWith('}\n')).toBe(true);
@@ -338,7 +338,7 @@ describe('the Accept header', () => {
     expect(one.metadata).not.toHaveProperty('selfLink');
   });
 
-  test('the Accept header for the metadata of one object gets 406 for a list, and vice versa', async () => {
+  test('a list gets 406 if the Accept header requests the metadata of a single object, and vice versa', async () => {
     expect(await refused(routes, path, as('PartialObjectMetadata'))).toMatchObject({ code: 406 });
     expect(await refused(routes, `${path}/a`, as('PartialObjectMetadataList'))).toMatchObject({ code: 406 });
   });
@@ -352,7 +352,7 @@ describe('the Accept header', () => {
     expect((await get(routes, path, { headers: { accept } })).body['kind']).toBe('NodeList');
   });
 
-  test('the Accept header of a metadata informer selects metadata by its second clause', async () => {
+  test('the second clause of the Accept header of a metadata informer selects metadata', async () => {
     const clause = 'as=PartialObjectMetadataList;g=meta.k8s.io;v=v1';
     const accept = `application/vnd.kubernetes.protobuf;${clause},application/json;${clause},application/json`;
     expect((await get(routes, path, { headers: { accept } })).body['kind']).toBe('PartialObjectMetadataList');

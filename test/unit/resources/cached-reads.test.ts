@@ -23,12 +23,12 @@ beforeEach(() => {
   resource.store.replace([node('a', { second: 1 }), node('b', { second: 2 })], 10);
 });
 
-/** Turns of the event loop, however long they take. */
+/** Waits for 50 turns of the event loop. */
 const settle = async (): Promise<void> => {
   for (let i = 0; i < 50; i += 1) await new Promise((resolve) => setImmediate(resolve));
 };
 
-/** The object with `fields=.spec,metadata.uid`. */
+/** Returns the object that a request with `fields=.spec,metadata.uid` receives. */
 const item = (name: string): object => ({
   kind: 'Node',
   apiVersion: 'v1',
@@ -37,7 +37,7 @@ const item = (name: string): object => ({
 });
 
 describe('a list of cached objects', () => {
-  test('a list of cached objects contains the objects of the core API with selfLink, without managedFields, and their number', async () => {
+  test('a list of cached objects contains totalItems and the objects of the core API, with selfLink and without managedFields', async () => {
     const { body, headers, text } = await get(routes, `${path}?limit=1`);
     expect(body).toEqual({
       kind: 'NodeList',
@@ -68,7 +68,7 @@ describe('a list of cached objects', () => {
     });
   });
 
-  test('a list of cached objects is not older than the requested version, or is rejected', async () => {
+  test('a list of cached objects waits for the resourceVersion of NotOlderThan, and unsupported combinations of version parameters are rejected', async () => {
     const ahead = call(routes, `${path}?resourceVersion=12&resourceVersionMatch=NotOlderThan`);
     await settle();
     expect(ahead.response.headersSent).toBe(false);
@@ -86,7 +86,7 @@ describe('a list of cached objects', () => {
       expect(await refused(routes, `${path}?${query}`)).toMatchObject({ code });
   });
 
-  test('a list of cached objects is empty if there are none', async () => {
+  test('a list of cached objects with limit=0 has no items', async () => {
     expect((await get(routes, `${path}?limit=0`)).body.items).toEqual([]);
     expect((await get(routes, `${path}?name=x&managedFields=true`)).body).toMatchObject({ items: [], totalItems: 0 });
   });
@@ -134,7 +134,7 @@ describe('a list of cached objects', () => {
     expect(await refused(routes, path, { headers: { accept: 'text/html' } })).toMatchObject({ code: 406 });
   });
 
-  test('a list of cached objects requires the right to the underlying resource before parameters are validated', async () => {
+  test('a list of cached objects without the right to the underlying resource gets 403, even if the parameters are invalid', async () => {
     authorizer.allowed = false;
     const error = await refused(routes, `${path}?nonsense=1`);
     expect(error.toStatus()).toMatchObject({
@@ -162,12 +162,12 @@ describe('a single cached object', () => {
     });
   });
 
-  test('a single cached object accepts no list parameters', async () => {
+  test('a request for a single cached object with a list parameter gets 400', async () => {
     expect(await refused(routes, `${path}/a?limit=1`)).toMatchObject({ code: 400 });
   });
 });
 
-/** The server-sent event of this type for b, which has only a name. */
+/** Returns the server-sent event of this type for an object that contains only the name b. */
 const data = (type: string): string =>
   `data: {"type":"${type}","object":{"kind":"Node","apiVersion":"v1","metadata":{"name":"b"}}}\n\n`;
 
@@ -210,7 +210,7 @@ describe('a watch of cached objects', () => {
     await done;
   });
 
-  test('a watch of cached objects contains the requested fields for each caller', async () => {
+  test('concurrent watches of cached objects contain the fields that each caller requested', async () => {
     const all = ['', '&fields=metadata.uid', '&fields=spec'].map((fields) =>
       call(routes, `${path}?watch=true&resourceVersion=10${fields}`),
     );
@@ -229,7 +229,7 @@ describe('a watch of cached objects', () => {
     }
   });
 
-  test('server-sent events of a watch of cached objects have an event ID to continue from, which takes precedence over the URL', async () => {
+  test('server-sent events of a watch of cached objects have an ID, and Last-Event-ID takes precedence over the URL', async () => {
     const accept = 'text/event-stream';
     const url = `${path}?watch=true&fields=metadata.name&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&name=b`;
     const first = call(routes, url, { headers: { accept } });
@@ -257,7 +257,7 @@ describe('a watch of cached objects', () => {
     });
   });
 
-  test('a watch of cached objects does not support paging', async () => {
+  test('a watch of cached objects with limit gets 400', async () => {
     expect(await refused(routes, `${path}?watch=true&limit=1`)).toMatchObject({ code: 400 });
   });
 });
@@ -277,7 +277,7 @@ describe('an incomplete cache', () => {
     expect(await refusal).toMatchObject({ code: 503, reason: 'ServiceUnavailable', headers: { 'Retry-After': '1' } });
   });
 
-  test('a request waits for an incomplete cache no longer than its caller waits', async () => {
+  test('a request stops waiting for an incomplete cache when its caller disconnects', async () => {
     const { abort, done } = call(routes, path);
     await jest.advanceTimersByTimeAsync(10);
     abort();

@@ -1,7 +1,4 @@
-/**
- * Every watch sends what a naive model expects, whatever happens and however slowly it is read: nothing twice, nothing
- * missing.
- */
+/** Compares the events of every watch with a simple model: no event is missing or repeated, even for slow readers. */
 import { expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
 import { apisRoutes, kapisRoutes } from '../../../src/resources/routes.ts';
@@ -10,7 +7,7 @@ import { call, type Call, emptyCluster, FakeAuthorizer, fakeResource, node } fro
 
 const served = 'resources.platform.io/v1alpha3/nodes';
 
-/** Labels of the objects by name: the whole state at one resourceVersion. */
+/** The labels of all objects by name, at one resourceVersion. */
 type State = ReadonlyMap<string, Record<string, string>>;
 
 interface Selector {
@@ -27,7 +24,7 @@ const selectors: readonly Selector[] = [
 ];
 const forms = ['application/json', 'application/json;as=Table;v=v1;g=meta.k8s.io'];
 
-/** Filters that search for a value in the object. */
+/** The selectors that search for a value in the object. */
 const lookUps: readonly Selector[] = [
   { query: 'fieldSelector=metadata.labels.env%3Dprod', sees: (_, { env }) => env === 'prod' },
   { query: 'fieldSelector=metadata.labels.env%21%3Dprod,metadata.labels.x%3D', sees: (_, { env }) => env !== 'prod' },
@@ -73,7 +70,7 @@ const event = fc.oneof(
   { weight: 4, arbitrary: fc.record({ do: fc.constant('settle') }) },
 );
 
-/** Annotations so long that only a few events are buffered for a reader. */
+/** Annotations that are so long that only a few events fit into the buffer of a reader. */
 const annotations = { filling: 'x'.repeat(6000) };
 
 interface SentEvent {
@@ -82,10 +79,10 @@ interface SentEvent {
   readonly version: number;
 }
 
-/** A client: its successive connections, and the events that they sent. */
+/** A client that can reconnect, and the events that it has received. */
 class Client {
   readonly selector: Selector;
-  /** Version, undefined if it started with the existing objects. */
+  /** The resourceVersion at which the watch started; undefined if the watch started with the existing objects. */
   readonly from: number | undefined;
   readonly started: number;
   readonly #connect: (query: string) => Call;
@@ -120,7 +117,7 @@ class Client {
     ];
   }
 
-  /** Reconnects with the last resourceVersion; a client that has not received all initial objects starts over. */
+  /** Reconnects at the last resourceVersion. Returns false without reconnecting if initial objects are missing. */
   resume(initial: number): boolean {
     const { sentEvents } = this;
     if (this.from === undefined && sentEvents.length < initial) return false;
@@ -141,7 +138,7 @@ const settle = async (): Promise<void> => {
   for (let i = 0; i < 8; i += 1) await new Promise((resolve) => setImmediate(resolve));
 };
 
-/** The events that a watch sends between two consecutive states. */
+/** Returns the events that a watch sends between two consecutive versions. */
 function naive(before: State, after: State, version: (name: string) => number, { sees }: Selector): SentEvent[] {
   const all: SentEvent[] = [];
   for (const name of new Set([...before.keys(), ...after.keys()])) {
@@ -157,7 +154,7 @@ function naive(before: State, after: State, version: (name: string) => number, {
 }
 
 test.each(doors)(
-  'every watch of $path sends exactly the changes that its selector allows',
+  'every watch of $path sends exactly the changes that match its selector',
   async ({ path, routes: routesOf, all, accept }) => {
     await fc.assert(
       fc.asyncProperty(fc.array(event, { minLength: 5, maxLength: 60 }), async (events) => {
@@ -166,7 +163,7 @@ test.each(doors)(
         const routes = routesOf({ authorizer: new FakeAuthorizer(), resources: [resource], ...emptyCluster });
         store.replace([], 1);
         let version = 1;
-        /** All states, in order. */
+        /** The labels of all objects at each version, oldest first. */
         const history: { readonly version: number; readonly state: State }[] = [{ version, state: new Map() }];
         const clients: Client[] = [];
         const state = (): State => history.at(-1)?.state ?? new Map();
@@ -197,7 +194,7 @@ test.each(doors)(
             remove(step.name);
             store.apply('DELETED', node(step.name, { resourceVersion: version, labels, annotations }));
           } else if (step.do === 'relist') {
-            // A list with changes, and deletions that no watch has sent, whose order is therefore unknown.
+            // The new list contains a change, and lacks objects whose deletions no watch has sent.
             put(step.name, step.env);
             const gone = ['c', 'd'].filter((name) => state().has(name));
             const present = [...state().keys()].filter((name) => !gone.includes(name));
@@ -230,7 +227,7 @@ test.each(doors)(
             client?.resume(initial.length);
           } else await settle();
         for (const client of clients) client.stalled = false;
-        // A watch that searches for values needs several turns.
+        // A watch that searches for values needs several turns of the event loop.
         for (let i = 0; i < 10; i += 1) await settle();
         for (const { selector, from, started, sentEvents } of clients) {
           const at = history.findIndex((entry) => entry.version === started);

@@ -1,4 +1,4 @@
-/** Every endpoint creates indented lists at the pace of their readers. */
+/** Tests that every endpoint creates an indented list at the pace of its reader. */
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { apisRoutes, kapisRoutes } from '../../../src/resources/routes.ts';
 import type { Route } from '../../../src/http/route.ts';
@@ -47,13 +47,16 @@ test.each(paths)(
   },
 );
 
-test.each(paths)('the headers of %s?pretty=true are the same for HEAD, whatever the size of the body', async (path) => {
-  for (const query of ['pretty=true', 'pretty=true&limit=1', 'pretty=true&limit=0&labelSelector=none'])
-    for (const coding of ['', 'gzip']) {
-      const headers = { 'accept-encoding': coding };
-      const body = await get(routes, `${path}?${query}`, { headers });
-      const head = await get(routes, `${path}?${query}`, { headers, method: 'HEAD' });
-      expect(head.headers).toEqual(body.headers);
-      expect(head.chunks).toEqual([]);
-    }
-});
+test.each(paths)(
+  'the headers of %s?pretty=true are the same for HEAD as for GET, whatever the size of the body',
+  async (path) => {
+    for (const query of ['pretty=true', 'pretty=true&limit=1', 'pretty=true&limit=0&labelSelector=none'])
+      for (const coding of ['', 'gzip']) {
+        const headers = { 'accept-encoding': coding };
+        const body = await get(routes, `${path}?${query}`, { headers });
+        const head = await get(routes, `${path}?${query}`, { headers, method: 'HEAD' });
+        expect(head.headers).toEqual(body.headers);
+        expect(head.chunks).toEqual([]);
+      }
+  },
+);

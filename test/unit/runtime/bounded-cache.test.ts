@@ -25,7 +25,7 @@ async function makeAndDrop(): Promise<void> {
   await turn();
 }
 
-/** Returns the bytes of the heap once they are below the limit, or after five turns: V8 calls finalizers in a later turn. */
+/** Waits up to five turns until V8 has called finalizers and the heap is below the limit. Returns the heap in bytes. */
 async function settledHeap(limit: number): Promise<number> {
   let used = heapUsed();
   for (let round = 1; round < 5 && used >= limit; round += 1) {
@@ -56,7 +56,7 @@ describe('a bounded cache', () => {
     expect(made.has('large')).toBe(false);
   });
 
-  test('a bounded cache deletes an expired entry, even one that is never requested again', () => {
+  test('a bounded cache deletes an expired entry, even if the entry is never requested again', () => {
     const { made, advance } = cache();
     made.set('a', 1);
     made.set('b', 2, 1_500);
@@ -81,7 +81,7 @@ describe('a bounded cache', () => {
     }
   });
 
-  test('a bounded cache deletes an entry', () => {
+  test('delete() of a bounded cache removes an entry and its bytes', () => {
     const { made } = cache();
     made.set('a', 1);
     made.delete('a');
@@ -121,7 +121,7 @@ describe('a bounded cache', () => {
     for (const [kept] of [...made].filter(([text]) => text.length >= 64)) expect(made.get(kept)).toBeUndefined();
   });
 
-  test('retain() of a bounded cache drops the rejected entries, including those with long keys, and skips expired ones', () => {
+  test('retain() of a bounded cache drops the entries that its callback rejects, and skips expired entries', () => {
     const { made, advance } = cache();
     const keys = ['a', 'b', 'x'.repeat(130), 'y'.repeat(130)];
     made.set('expired', 'expired');
@@ -136,7 +136,7 @@ describe('a bounded cache', () => {
     expect(keys.map((key) => made.get(key))).toEqual([0, undefined, 2, undefined]);
   });
 
-  test('a bounded cache that is no longer referenced is garbage-collected, even if the metrics are never read', async () => {
+  test('a collection that is no longer referenced is garbage-collected, even if the metrics are never read', async () => {
     await makeAndDrop();
     const limit = (await settledHeap(0)) + 4 * mebibyte;
     await makeAndDrop();
@@ -154,7 +154,7 @@ describe('a bounded cache', () => {
 });
 
 describe('an operation in progress', () => {
-  test('an operation in progress is kept and counted until it is removed', () => {
+  test('an operation in progress is counted in the metrics until the operation is removed', () => {
     const made = new InProgress<number>('progress');
     made.set('a', 1);
     made.set('x'.repeat(1_000), 2);

@@ -57,7 +57,7 @@ describe('an OAuthError', () => {
 
 describe('docs/reference/errors.md', () => {
   const text = readFileSync(new URL('../../../docs/reference/errors.md', import.meta.url), 'utf8');
-  /** The first two cells of each row of a section, and the others. */
+  /** Returns for each table row of a section the first two cells, joined, and the remaining cells. */
   const rows = (section: string): { readonly is: string; readonly remainingCells: readonly string[] }[] => {
     const [, part = ''] = text.split(`\n## ${section}\n`);
     const lines = part.split('\n## ')[0]?.match(/^\| `.*$/gm) ?? [];
@@ -72,7 +72,7 @@ describe('docs/reference/errors.md', () => {
   const all = [...rows('Status'), ...rows('OAuth')];
 
   const resource = { group: '', resource: 'nodes' };
-  /** Each constructor with some arguments. */
+  /** Calls each function that creates a StatusError, by name. */
   const made: Readonly<Record<string, () => errors.StatusError>> = {
     badRequest: () => errors.badRequest('x'),
     unauthorized: () => errors.unauthorized(),
@@ -98,9 +98,9 @@ describe('docs/reference/errors.md', () => {
     serviceUnavailable: () => errors.serviceUnavailable('x'),
     timeout: () => errors.timeout('x'),
   };
-  /** Exports that do not create a StatusError. */
+  /** The exports that do not create a StatusError. */
   const others = ['StatusError', 'OAuthError', 'describable', 'isReportable', 'oauthErrorCodes'];
-  /** Codes of Node's HTTP parser, and of kube-apiserver, whose rejections of writes are forwarded. */
+  /** Errors that only Node's HTTP parser creates, or that the server forwards from kube-apiserver. */
   const from = ['Timeout 408', 'Conflict 409'];
 
   test('docs/reference/errors.md lists exactly the errors of the server', () => {

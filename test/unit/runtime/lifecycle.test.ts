@@ -31,7 +31,7 @@ function add(name: string, more: Component = {}): void {
 
 const failing = (message: string) => (): Promise<void> => Promise.reject(new Error(message));
 
-test('components start one at a time in the order of their addition, all drain, and they stop in reverse order', async () => {
+test('components start one at a time in the order of their addition, and drain and stop in reverse order', async () => {
   for (const name of ['a', 'b', 'c']) add(name);
   await lifecycle.start(never);
   expect(calls.splice(0)).toEqual(['start a', 'start b', 'start c']);
@@ -39,7 +39,7 @@ test('components start one at a time in the order of their addition, all drain, 
   expect(calls).toEqual(['drain c', 'drain b', 'drain a', 'stop c', 'stop b', 'stop a']);
 });
 
-test('components receive the signal of the start and the deadlines of the stop', async () => {
+test('a component receives the abort signal of the start and the deadlines of the stop', async () => {
   const times = { announce: 1, grace: 2 };
   const given: unknown[] = [];
   lifecycle.add('a', { start: (signal) => void given.push(signal), stop: (stopTimes) => void given.push(stopTimes) });
@@ -49,7 +49,7 @@ test('components receive the signal of the start and the deadlines of the stop',
 });
 
 describe('a start that fails', () => {
-  test('a start that fails stops the failed component and those before it, and throws its error', async () => {
+  test('a start that fails stops the failed component and the components before it, and throws the error of the failed component', async () => {
     add('a');
     add('b');
     add('c', { start: failing('no cluster') });
@@ -75,7 +75,7 @@ describe('a start that fails', () => {
   });
 });
 
-test('an aborted signal ends the start before the next component and stops the started ones', async () => {
+test('aborting the signal ends the start before the next component, and stops the started components', async () => {
   const ended = new AbortController();
   add('a', { start: () => ended.abort(new Error('SIGTERM')) });
   add('b');
@@ -104,7 +104,7 @@ test.each(['drain', 'stop'] as const)(
   },
 );
 
-test('the health checks of the lifecycle are those of all components that report their health, in order', () => {
+test('the lifecycle has a health check for each component that reports its health, in the order of addition', () => {
   let problem = 'not read yet';
   lifecycle.add('silent', {});
   lifecycle.add('users', { problem: () => problem });
@@ -128,7 +128,7 @@ test('a topic calls its listeners in the order of their subscription', () => {
   expect(received).toEqual(['first event', 'second event']);
 });
 
-test('a topic does not call a listener that has unsubscribed, even from within a listener', () => {
+test('a topic does not call a listener that has unsubscribed, even if the listener unsubscribed itself during a call', () => {
   const topic = new Topic<number>();
   const received: number[] = [];
   const unsubscribe = topic.subscribe((value) => {

@@ -33,7 +33,7 @@ test('an error is logged with its cause and its stack', () => {
 });
 
 test.each(['hunter2', '{"a": "b", "c": hunter2}', '{"token":"hunter2'])(
-  'an error of JSON.parse is logged without the text that it quotes: %s',
+  'an error of JSON.parse() is logged without the quoted text: %s',
   (text) => {
     let error: unknown;
     try {
@@ -51,7 +51,7 @@ test.each(['hunter2', '{"a": "b", "c": hunter2}', '{"token":"hunter2'])(
   },
 );
 
-test('an error about a response of kube-apiserver is logged with its message', () => {
+test('an error about a malformed response of kube-apiserver is logged with the message of the error', () => {
   let error: unknown;
   try {
     membersOf(Buffer.from('[]'), 0);
@@ -84,7 +84,7 @@ describe('secrets are not logged', () => {
   );
 
   // evidence: logger-redaction
-  test('secrets are not logged at any depth, whatever their field is called', () => {
+  test('the value of a field with a secret name is not logged at any depth of an object', () => {
     fc.assert(
       fc.property(names, fc.array(fc.constantFrom('a', 'list', 'error'), { maxLength: 4 }), (name, path) => {
         const nested = path.reduceRight<unknown>(
@@ -207,14 +207,14 @@ describe('standard output', () => {
     expect(process.listeners('exit')).toEqual(before);
   });
 
-  test('standard output is written at once when many log lines are waiting', () => {
+  test('standard output receives the waiting log lines at once when there are many', () => {
     const log = createLogger();
     for (let i = 0; i < 100; i += 1) log.info('x'.repeat(1_000));
     expect(written.join('').length).toBeGreaterThan(60_000);
   });
 });
 
-test('a closed standard output causes no errors, since logging them would fail again', async () => {
+test('logging to a closed standard output causes no errors', async () => {
   const child = fork(new URL('../../fakes/logging-process.ts', import.meta.url), {
     execArgv: [],
     stdio: ['ignore', 'pipe', 'inherit', 'ipc'],

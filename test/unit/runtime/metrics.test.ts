@@ -18,13 +18,13 @@ function record(metric: Defined, values: readonly Values[]): void {
   for (const labels of values) (add ?? observe)?.(labels, 1);
 }
 
-/** Returns the lines of the time series, one each also for histograms. */
+/** Returns one line for each time series, also for each time series of a histogram. */
 async function seriesOf(name: string): Promise<string[]> {
   const text = await registry.getSingleMetricAsString(`platform_apiserver_${name}`);
   return text.split('\n').filter((line) => /^[a-z_]+(_count)?\{/.test(line) && !/_(bucket|sum)\{/.test(line));
 }
 
-test('a label with fixed values replaces every other value', () => {
+test('a label with fixed values replaces every other value with "other"', () => {
   const { bound, max } = oneOf('get', 'list');
   expect((['get', 'list', 'GET', 'x'] as const).map((value) => bound(value as 'get'))).toEqual([
     'get',
@@ -35,12 +35,12 @@ test('a label with fixed values replaces every other value', () => {
   expect(max).toBe(3);
 });
 
-test('a label that is limited to the first values replaces further values and keeps the known ones', () => {
+test('a label that is limited to the first values keeps these values and replaces further values with "other"', () => {
   const { bound } = first(2, 'clients');
   expect(['a', 'b', 'c', 'a'].map(bound)).toEqual(['a', 'b', 'other', 'a']);
 });
 
-test('a label with registered values replaces values that are not registered, and stores none of them', () => {
+test('a label with registered values replaces unregistered values with "other", and does not store them', () => {
   const label = registered(1, 'resources');
   label.add('nodes');
   label.add('pods');
@@ -58,14 +58,14 @@ test.each(all.map((metric) => [metric.name, metric] as const))(
   },
 );
 
-// This test must run before the next one, which uses up the values.
-test('a grouped resource keeps its name in the metrics of the cache', async () => {
+// This test must run before the next test, which uses up the allowed label values.
+test('the metrics of the cache contain the name and the API group of a resource', async () => {
   definitions.storeObjects.read(() => [[{ resource: 'deployments.apps' }, 5]]);
   expect(await seriesOf('store_objects')).toContain('platform_apiserver_store_objects{resource="deployments.apps"} 5');
 });
 
 test.each(all.filter(({ labels }) => Object.keys(labels).length > 0).map((metric) => [metric.name, metric] as const))(
-  'values that callers choose create no more than the allowed time series of %s',
+  'label values that callers choose create no more than the allowed number of time series of %s',
   async (name, metric) => {
     const names = Object.keys(metric.labels);
     const allowed = Object.values(metric.labels).reduce((product, { max }) => product * max, 1);
@@ -79,7 +79,7 @@ test.each(all.filter(({ labels }) => Object.keys(labels).length > 0).map((metric
   },
 );
 
-test('metric values whose labels are replaced by the same value are added up', async () => {
+test('metric values are added up if their labels are replaced by the same value', async () => {
   definitions.upstreamConnections.read(() => [
     [{ state: 'busy' }, 2],
     [{ state: 'hostile' as 'busy' }, 3],

@@ -1,4 +1,4 @@
-/** Requests to servers in the test process, whose responses each test sets. */
+/** Tests requests to a server in the test process. Each test sets the response of this server. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
@@ -83,7 +83,7 @@ async function failureOf(response: Promise<unknown>): Promise<OutgoingError> {
   return error as OutgoingError;
 }
 
-/** The bytes that the server writes. */
+/** Returns a handler that writes these bytes and closes the connection. */
 const raw = (bytes: string) => (_: IncomingMessage, res: ServerResponse) => res.socket?.end(bytes);
 
 describe('an outgoing request', () => {
@@ -91,7 +91,7 @@ describe('an outgoing request', () => {
     ['text', 'größe', 'größe'],
     ['no body', undefined, ''],
     ['an empty body', '', ''],
-  ])('an outgoing request has its method, path, headers and %s', async (_, body, sent) => {
+  ])('an outgoing request is sent with its method, path, headers and %s', async (_, body, sent) => {
     const received = Promise.withResolvers<unknown>();
     respond = async (req, res) => {
       const { method, url: path, headers } = req;
@@ -111,7 +111,7 @@ describe('an outgoing request', () => {
     expect((await send(make({ ca: authority.certificate }), {}, to)).body.toString()).toBe('1.1');
   });
 
-  test('an outgoing request ignores the proxies of the environment', async () => {
+  test('an outgoing request ignores the proxy settings in environment variables', async () => {
     let proxied = 0;
     const proxy = await listen(
       createServer().on('connection', () => (proxied += 1)),
@@ -151,7 +151,7 @@ describe('the certificate of a server', () => {
     ['without a CA', false, 'UNABLE_TO_VERIFY_LEAF_SIGNATURE'],
     ['with another CA', true, 'UNABLE_TO_VERIFY_LEAF_SIGNATURE'],
   ])(
-    'an outgoing request is not sent to a server whose certificate the client cannot verify: %s',
+    'an outgoing request is not sent to a server with a certificate that the client %s cannot verify',
     async (_, hasCA, code) => {
       const to = await secure('server', '127.0.0.1');
       const ca = hasCA ? { ca: (await createAuthority('other')).certificate } : {};
@@ -160,14 +160,14 @@ describe('the certificate of a server', () => {
     },
   );
 
-  test('the certificate of a server is rejected if it is for another address', async () => {
+  test('a server certificate for another address is rejected', async () => {
     const to = await secure('server', '127.0.0.2');
     const error = await failureOf(send(make({ ca: authority.certificate }), {}, to));
     expect([error.failure, error.code]).toEqual(['unreachable', 'ERR_TLS_CERT_ALTNAME_INVALID']);
     expect(requests).toBe(0);
   });
 
-  test('the certificate of a server is accepted from the configured CA of the client', async () => {
+  test('a server certificate that the configured CA of the client has signed is accepted', async () => {
     const to = await secure('server', '127.0.0.1');
     expect((await send(make({ ca: authority.certificate }), {}, to)).status).toBe(200);
   });
@@ -177,10 +177,10 @@ describe('the abort signal of an outgoing request', () => {
   const reason = new Error('the deadline');
 
   test.each<[string, (res: ServerResponse) => unknown]>([
-    ['before the head', () => undefined],
-    ['during the head', (res) => res.socket?.write('HTTP/1.1 200 OK\r\nX-A:')],
-    ['before the body', (res) => res.flushHeaders()],
-    ['during the body', (res) => res.write('{')],
+    ['before the response head arrives', () => undefined],
+    ['while the response head arrives', (res) => res.socket?.write('HTTP/1.1 200 OK\r\nX-A:')],
+    ['before the response body arrives', (res) => res.flushHeaders()],
+    ['while the response body arrives', (res) => res.write('{')],
   ])('the abort signal of an outgoing request ends the request and its connection %s', async (_, begin) => {
     const controller = new AbortController();
     const closed = Promise.withResolvers<void>();
@@ -209,7 +209,7 @@ describe('the abort signal of an outgoing request', () => {
     expect(requests).toBe(1);
   });
 
-  test('the abort signal of an outgoing request prevents the request when it is already aborted', async () => {
+  test('an outgoing request whose abort signal is already aborted is not sent', async () => {
     await expect(send(make(), { signal: AbortSignal.abort(reason) })).rejects.toBe(reason);
     expect(requests).toBe(0);
   });
@@ -227,13 +227,13 @@ describe('the response to an outgoing request', () => {
     expect(headers).toMatchObject({ 'content-type': 'application/json', 'set-cookie': ['a=1', 'b=2'] });
   });
 
-  test('the response to an outgoing request can be a redirect, which is returned and not followed', async () => {
+  test('a redirect in the response to an outgoing request is returned and not followed', async () => {
     respond = (_, res) => res.writeHead(302, { location: '/elsewhere' }).end();
     expect((await send(make())).status).toBe(302);
     expect(requests).toBe(1);
   });
 
-  test('the response to an outgoing request can have as many bytes as the request allows', async () => {
+  test('the response to an outgoing request is returned if its body has exactly the allowed number of bytes', async () => {
     respond = (_, res) => res.end('x'.repeat(1_000));
     expect((await send(make())).body).toHaveLength(1_000);
   });
@@ -265,7 +265,7 @@ describe('the response to an outgoing request', () => {
   });
 });
 
-/** The number of connections that three requests use. */
+/** Returns the number of connections that three requests use. */
 async function connectionsOf(client: OutgoingClient): Promise<number> {
   const ports = new Set<number | undefined>();
   respond = (req, res) => {
@@ -276,12 +276,12 @@ async function connectionsOf(client: OutgoingClient): Promise<number> {
   return ports.size;
 }
 
-describe('a connection of an outgoing client', () => {
-  test('a connection of an outgoing client with a connection limit is kept alive', async () => {
+describe('the connections of an outgoing client', () => {
+  test('an outgoing client with a connection limit reuses its connection', async () => {
     expect(await connectionsOf(make({ connections: 1 }))).toBe(1);
   });
 
-  test('a connection of an outgoing client without a connection limit serves one request', async () => {
+  test('an outgoing client without a connection limit opens a connection for each request', async () => {
     expect(await connectionsOf(make())).toBe(3);
   });
 
@@ -318,7 +318,7 @@ describe('a connection of an outgoing client', () => {
     expect(requests).toBe(1);
   });
 
-  test('a connection of an outgoing client ends after its current request when the client closes', async () => {
+  test('closing an outgoing client aborts its request in progress, which is reported as unreachable', async () => {
     const arrived = Promise.withResolvers<void>();
     respond = () => arrived.resolve();
     const client = make({ connections: 1 });

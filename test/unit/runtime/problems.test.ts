@@ -10,9 +10,12 @@ test.each([
   ['20 problems', many(20, 1), many(20, 1).join('; ')],
   ['21 problems', many(21, 1), `${many(20, 1).join('; ')}; and 1 more`],
   ['long problems', many(3, 1_000), `${many(2, 1_000).join('; ')}; and 1 more`],
-])('a description of %s contains as many problems as fit, and counts the others', (_, problems, expected) => {
-  expect(described(problems)).toBe(expected);
-});
+])(
+  'a description of %s contains as many problems as fit, and the number of further problems',
+  (_, problems, expected) => {
+    expect(described(problems)).toBe(expected);
+  },
+);
 
 test('an error of 60,000 characters contributes at most 2,048 of them to the message of another error and to its causes', () => {
   const [long = ''] = many(1, 60_000);

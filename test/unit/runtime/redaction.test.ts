@@ -60,7 +60,7 @@ test.each([
   expect(shownURL(url)).toBe(shown);
 });
 
-test('no password in an object is shown, whatever the object is', () => {
+test('redactedJSON() redacts text in password fields, and keeps the names of password references', () => {
   const object = {
     spec: { password: 'hush', newPassword: 'hush', adminPasswd: 'hush', passwordRef: 'kept', password2: [1] },
   };

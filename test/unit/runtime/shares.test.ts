@@ -14,7 +14,10 @@ test.each<[string, string, string[]]>([
   ['1:2:3::%25', '1:2:3:0', ['address 1:2:3:0', 'network 1:2:3']],
   ['fe80::1%a:b:c:d:e:f', 'fe80:0:0:0', ['address fe80:0:0:0', 'network fe80:0:0']],
   ['fe80::1%eth0', 'fe80:0:0:0', ['address fe80:0:0:0', 'network fe80:0:0']],
-])('requests from the address %j count for its host, and for IPv6 also for its /48', (address, host, keys) => {
-  expect(hostOf(address)).toBe(host);
-  expect(addressKeys(address)).toEqual(keys);
-});
+])(
+  'requests from the address %j count towards the share of its host, and for IPv6 also of its /48',
+  (address, host, keys) => {
+    expect(hostOf(address)).toBe(host);
+    expect(addressKeys(address)).toEqual(keys);
+  },
+);

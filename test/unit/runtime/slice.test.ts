@@ -28,7 +28,7 @@ async function interleaved(log: string[], works: readonly Promise<unknown>[]): P
   clearImmediate(next);
 }
 
-/** The longest run of entries between two turns of other work. */
+/** Returns the length of the longest run of entries between two turns of other work. */
 const longestRow = (log: readonly string[]): number =>
   Math.max(
     ...log
@@ -51,7 +51,7 @@ describe('visitInSlices()', () => {
     expect(longestRow(log)).toBe(4);
   });
 
-  test('visitInSlices() yields to other work at the same rate when several calls are in progress', async () => {
+  test('visitInSlices() yields to other work just as often when several calls are in progress', async () => {
     const log: string[] = [];
     const works = items.map(() =>
       visitInSlices(items, wanted, () => {
@@ -59,7 +59,7 @@ describe('visitInSlices()', () => {
         jest.advanceTimersByTime(0.5);
       }),
     );
-    // The first slices started immediately, in this test.
+    // The first slices have already run, before `interleaved` starts other work.
     log.length = 0;
     await interleaved(log, works);
     expect(log.filter((entry) => entry === 'mine')).toHaveLength(20 * 16);
@@ -114,7 +114,7 @@ describe('sortInSlices()', () => {
       wanted,
     );
     await interleaved(log, [work]);
-    // Two milliseconds, plus the work between two readings of the clock.
+    // The limit is two milliseconds of comparisons, plus the comparisons between two readings of the clock.
     expect(longestRow(log)).toBeLessThan(200 + 64 * 7);
   });
 });

@@ -17,7 +17,7 @@ const queue = { total: 5, perUser: 4, timeout: 1_000 };
 const slotsOf = (options: Partial<SlotsOptions> = {}): Slots =>
   new Slots({ what: 'works', total: 2, queue, ...options });
 
-/** Starts work of the user that its first letter names. Returns its name, or the code and message of its rejection. */
+/** Starts work for the user in the first letter of `name`. Returns `name`, or the code and message of the rejection. */
 const come = (slots: Slots, name: string, signal?: AbortSignal): Promise<string> =>
   slots
     .run(
@@ -39,7 +39,7 @@ async function end(name: string): Promise<void> {
 
 const tryLater = 'please try again later';
 
-describe('work that requires a slot', () => {
+describe('the slots for concurrent work', () => {
   test('work that requires a slot starts when a slot is free, and users take turns', async () => {
     const slots = slotsOf();
     const names = ['a1', 'a2', 'a3', 'a4', 'a5', 'b1', 'c1'];
@@ -77,7 +77,7 @@ describe('work that requires a slot', () => {
     await third;
   });
 
-  test('work of a user with a full share waits even while slots are free, and does not delay other users', async () => {
+  test('work of a user whose share is in use waits even while slots are free, and does not delay other users', async () => {
     const slots = slotsOf({ total: 3, perUser: 2 });
     const all = ['a1', 'a2', 'a3', 'b1', 'b2'].map((name) => come(slots, name));
     await settle();
@@ -92,7 +92,7 @@ describe('work that requires a slot', () => {
     await Promise.all(all);
   });
 
-  test('work is rejected when the queue for slots is full, starting with the latest work of the longest queue', async () => {
+  test('the latest work of the user with the longest queue is rejected first when the queue for slots is full', async () => {
     const slots = slotsOf();
     const all = ['a1', 'a2', 'a3', 'a4', 'a5', 'a6', 'b1', 'a7', 'c1'].map((name) => come(slots, name));
     expect(await Promise.all([all[7], all[5]])).toEqual([
@@ -103,7 +103,7 @@ describe('work that requires a slot', () => {
     expect(await Promise.all(all)).toMatchObject(['a1', 'a2', 'a3', 'a4', 'a5', {}, 'b1', {}, 'c1']);
   });
 
-  test('work is rejected when the queue for slots is full, starting in the network with the longest queue', async () => {
+  test('work of the network with the longest queue is rejected first when the queue for slots is full', async () => {
     const slots = slotsOf({ total: 1 });
     const free = await slots.wait('a');
     const all = ['1', '2', '3'].map((host) => slots.wait([`address ${host}`, 'network 1']));
@@ -122,7 +122,7 @@ describe('work that requires a slot', () => {
     ]);
   });
 
-  test('work that requires a slot releases its slot when it fails', async () => {
+  test('work that fails releases its slot', async () => {
     const slots = slotsOf();
     for (let i = 0; i < 10; i += 1)
       await expect(slots.run('a', () => Promise.reject(new Error('no')))).rejects.toThrow('no');
@@ -132,7 +132,7 @@ describe('work that requires a slot', () => {
     expect(await last).toBe('b1');
   });
 
-  test('work that requires a slot leaves the queue when its signal is aborted', async () => {
+  test('work that waits for a slot leaves the queue when its signal is aborted', async () => {
     const slots = slotsOf();
     const gone = new AbortController();
     const all = [come(slots, 'a1'), come(slots, 'a2'), come(slots, 'a3', gone.signal), come(slots, 'a4')];
@@ -143,7 +143,7 @@ describe('work that requires a slot', () => {
     expect(started).toEqual(['a1', 'a2', 'a4']);
   });
 
-  test('work that requires slots never exceeds the total or a share, and all of it runs', async () => {
+  test('concurrent work never exceeds the total of slots or the share of a user, and all work is completed', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.integer({ min: 1, max: 4 }),
@@ -205,7 +205,7 @@ describe('requests for slots without a queue', () => {
     expect(refusalOf(() => slots.take('c'))).toEqual(refusal("the server's total of 3 is in use"));
   });
 
-  test('requests for several slots in one call count each slot towards the share of the user and the total', () => {
+  test('a request for 50 slots takes 50 slots from the share of its user and from the total', () => {
     const slots = new Slots({ what: 'watches', total: 100, perUser: 60 });
     const free = slots.take('a', 50);
     expect(refusalOf(() => slots.take('a', 11))).toEqual(refusal('your share of 60 is in use'));

@@ -2,10 +2,10 @@ import { expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
 import { rfc3339 } from '../../../src/runtime/time.ts';
 
-test('a formatted time has the format of Date.toISOString(), in any order of times', () => {
+test('times are formatted like Date.toISOString(), whatever the order of the calls', () => {
   fc.assert(
     fc.property(fc.array(fc.date({ noInvalidDate: true }), { maxLength: 20 }), (dates) => {
-      // Times of the same second use the cached text.
+      // Times within the same second use the cached text.
       const times = dates.flatMap((date) => [date.getTime(), Math.floor(date.getTime() / 1_000) * 1_000 + 999]);
       const valid = times.filter((time) => Math.abs(time) <= 8.64e15);
       expect(valid.map(rfc3339)).toEqual(valid.map((time) => new Date(time).toISOString()));

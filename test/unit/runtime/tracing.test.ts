@@ -80,7 +80,7 @@ test.each<[string, (work: () => void) => void]>([
     },
   ],
   [
-    'a refresh of the API description',
+    'a refresh of the OpenAPI document',
     (work) => {
       const json = async (): Promise<never> => {
         work();
@@ -89,7 +89,7 @@ test.each<[string, (work: () => void) => void]>([
       void get(openapiRoutes({ client: { json }, log, version: '1', routes: [], resources: [] }), '/openapi/v2');
     },
   ],
-])('%s does not belong to the span of the request that starts it', async (_, start) => {
+])('the work of %s does not belong to the span of the request that causes the work', async (_, start) => {
   const span = new FakeSpan();
   const current = await new Promise((resolve) => runWithin(span, start, () => resolve(currentSpan())));
   expect(current).toBeUndefined();

@@ -28,7 +28,7 @@ test('a timer wheel calls each entry once, at its time, and runs no timer when i
   expect(jest.getTimerCount()).toBe(0);
 });
 
-test('a timer wheel accepts an entry again while the entry is called', async () => {
+test('an entry of a timer wheel can be added again by its own callback', async () => {
   let calls = 0;
   const wheel = new Wheel<string>((entry) => {
     calls += 1;

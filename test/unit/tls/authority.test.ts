@@ -30,7 +30,7 @@ beforeAll(async () => {
 const authority = (): X509Certificate => new X509Certificate(material['ca.crt']);
 const leaf = (of = material): X509Certificate => new X509Certificate(of['tls.crt']);
 
-/** Reports whether a client that trusts these CAs accepts the server certificate. */
+/** Reports whether a client that trusts these CAs accepts the serving certificate. */
 async function isAccepted(of: ServingMaterial, ca: string, servername = 'localhost'): Promise<boolean> {
   const [near, far] = duplexPair();
   createServer({ key: of['tls.key'], cert: of['tls.crt'] }).emit('connection', far);
@@ -63,7 +63,7 @@ describe('the serving certificate', () => {
     expect(found !== undefined).toBe(outcome === 'valid');
   });
 
-  test('the serving certificate is valid for at most a year, and from some time before its creation to allow for clock differences', () => {
+  test('the serving certificate is valid from shortly before its creation, for at most a year and not longer than its CA', () => {
     expect(leaf().validFromDate.getTime()).toBeLessThan(now);
     expect(leaf().validToDate.getTime()).toBeLessThanOrEqual(now + 366 * day);
     expect(leaf().validToDate.getTime()).toBeLessThanOrEqual(authority().validToDate.getTime());
@@ -93,14 +93,14 @@ describe('the serving certificate', () => {
 
 describe('the renewal of a serving certificate', () => {
   test.each([
-    ['not when it is new', hosts, 0, false],
-    ['not before two thirds of its lifetime', hosts, 240 * day, false],
-    ['after two thirds of its lifetime', hosts, 245 * day, true],
-    ['when it has expired', hosts, 400 * day, true],
-    ['for another name', [...hosts, 'new.example'], 0, true],
-    ['for another address', [...hosts, '192.0.2.1'], 0, true],
-    ['not for a removed name', hosts.slice(1), 0, false],
-  ])('a serving certificate is renewed only when necessary (%s)', (_, wanted, later, is) => {
+    ['is not renewed when it is new', hosts, 0, false],
+    ['is not renewed before two thirds of its lifetime', hosts, 240 * day, false],
+    ['is renewed after two thirds of its lifetime', hosts, 245 * day, true],
+    ['is renewed when it has expired', hosts, 400 * day, true],
+    ['is renewed when a name is added', [...hosts, 'new.example'], 0, true],
+    ['is renewed when an address is added', [...hosts, '192.0.2.1'], 0, true],
+    ['is not renewed when a name is removed', hosts.slice(1), 0, false],
+  ])('a serving certificate %s', (_, wanted, later, is) => {
     expect(needsRenewal(material['tls.crt'], wanted, now + later)).toBe(is);
   });
 
@@ -121,7 +121,7 @@ describe('the renewal of a serving certificate', () => {
   });
 });
 
-/** The single certificates of a bundle. */
+/** Returns the certificates in a bundle. */
 const certificatesIn = (bundle: string): X509Certificate[] =>
   (bundle.match(/-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----/gs) ?? []).map(
     (pem) => new X509Certificate(pem),
@@ -135,7 +135,7 @@ function isSignedBy(pem: string, ca: X509Certificate): boolean {
 const isValid = ({ validFromDate, validToDate }: X509Certificate, at: number): boolean =>
   validFromDate.getTime() <= at && at < validToDate.getTime();
 
-describe('over forty years', () => {
+describe('a client that updates the CAs', () => {
   test('a client that updates the CAs once a year always trusts the server over forty years', async () => {
     let current = material;
     const authorities = new Set<string>();
@@ -145,7 +145,7 @@ describe('over forty years', () => {
       signers.set(issued + bundle, found);
       return found;
     };
-    /** The bundles of the last 360 days, which clients may have. */
+    /** The CA bundles of the last 360 days. A client can have any of these bundles. */
     const known: { readonly at: number; readonly bundle: string }[] = [];
     for (let at = now; at < now + 40 * 365 * day; at += 10 * day) {
       current = await renewIfDue(current, hosts, at);
@@ -162,7 +162,7 @@ describe('over forty years', () => {
 
 describe('the CA rotation', () => {
   const life = 3_650 * day;
-  /** Material of a server whose CA has this much time left. */
+  /** Creates the material of a server whose CA expires in `left` milliseconds. */
   const withLeft = (left: number): Promise<ServingMaterial> => newMaterial(hosts, now - life + left);
 
   test('the CA rotation changes nothing while no step is due', async () => {
@@ -189,7 +189,7 @@ describe('the CA rotation', () => {
     expect(certificatesIn(trustedBy(end)).map(({ raw }) => raw)).toEqual([new X509Certificate(after['ca.crt']).raw]);
   });
 
-  test('the CA rotation switches earlier if the new CA expires earlier, and at once if the current CA has expired', async () => {
+  test('the CA rotation switches to the new CA earlier if the current CA expires soon, and at once if it has expired', async () => {
     const near = await withLeft(100 * day);
     const announced = await renewIfDue(near, hosts, now);
     expect(announced['ca.crt']).toBe(near['ca.crt']);
@@ -200,7 +200,7 @@ describe('the CA rotation', () => {
     expect(isValid(leaf(ended), now)).toBe(true);
   });
 
-  test('the CA rotation lets clients verify the server before and after each step, whichever CA signs', async () => {
+  test('clients can verify the server before and after each step of the CA rotation, whichever CA signs', async () => {
     const old = await withLeft(350 * day);
     const announced = await renewIfDue(await renewIfDue(old, hosts, now - 366 * day), hosts, now - day);
     const bundle = trustedBy(announced);

@@ -12,7 +12,7 @@ const log = createLogger({ silent: true });
 const base64 = (text: string): string => Buffer.from(text).toString('base64');
 
 describe('the CA for clients', () => {
-  test('the CA for clients is published in its ConfigMap, whether the ConfigMap exists or not, and other keys are kept', async () => {
+  test('the CA for clients is published in a new or existing ConfigMap, and other keys of the ConfigMap are kept', async () => {
     const cluster = new MemoryCluster();
     const client = cluster.client();
     await publishAuthority(client, namespace, 'one');
@@ -64,7 +64,7 @@ describe('the CA for the aggregator', () => {
     expect(cluster.list(apiServices)).toEqual([]);
   });
 
-  test('publishing the CA for the aggregator fails if this server is not allowed to write it', async () => {
+  test('publishing the CA for the aggregator fails if this server is not allowed to write the APIService', async () => {
     const client = new MemoryCluster().client();
     client.before = () => {
       throw new KubeError(403, { message: 'forbidden' });

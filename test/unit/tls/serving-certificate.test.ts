@@ -43,7 +43,7 @@ afterEach(() => certificate.stop());
 const published = (): unknown =>
   cluster.get(`/api/v1/namespaces/${namespace}/configmaps`, 'platform-apiserver-ca')?.['data'];
 
-/** Changes the configuration, after which the certificate is read again. */
+/** Changes the configuration, so that the server reads the certificate again. */
 async function readAgain(): Promise<void> {
   live.accept(configuration({}));
   await settle();
@@ -79,7 +79,7 @@ test('the serving certificate is read again every 30 seconds until the server st
   expect(certificate.value).toEqual(serving('2'));
 });
 
-test('the last serving certificate stays in use with a warning when the files cannot be read', async () => {
+test('the last serving certificate stays in use, and a warning is logged, when the certificate cannot be read', async () => {
   await certificate.start();
   current = new Error('no such file');
   await readAgain();
@@ -87,7 +87,7 @@ test('the last serving certificate stays in use with a warning when the files ca
   expect(lines().at(-1)).toContain('no such file');
 });
 
-test('a serving certificate that a listener rejects is applied again at the next read', async () => {
+test('a serving certificate that a listener rejects is tried again at the next read', async () => {
   let failures = 1;
   certificate.replaced.subscribe(() => {
     if (failures-- > 0) throw new Error('key values mismatch');

@@ -28,7 +28,7 @@ const replica = (
   return { client, serving: servingFromSecret({ client, namespace, hosts, log, clock: { now } }) };
 };
 
-/** Stores the material of a server that created it this long ago in the Secret. */
+/** Stores TLS material in the Secret as if a server had created this material `age` milliseconds ago. */
 async function putMaterial(cluster: MemoryCluster, age: number): Promise<void> {
   const material = await newMaterial(['localhost'], Date.now() - age);
   const data = Object.entries(material).map(([key, pem]) => [key, Buffer.from(String(pem)).toString('base64')]);
@@ -37,7 +37,7 @@ async function putMaterial(cluster: MemoryCluster, age: number): Promise<void> {
 
 const old = 300 * 86_400_000;
 
-describe('replicas', () => {
+describe('concurrent replicas', () => {
   test('replicas that start concurrently use one CA and one serving certificate', async () => {
     const cluster = new MemoryCluster();
     const all = await Promise.all(Array.from({ length: 4 }, () => replica(cluster).serving()));
@@ -46,7 +46,7 @@ describe('replicas', () => {
     expect(all[0]).toMatchObject({ own: true });
   });
 
-  test('replicas that renew the serving certificate concurrently use the certificate of the first', async () => {
+  test('replicas that renew the serving certificate concurrently use the certificate that is stored first', async () => {
     const cluster = new MemoryCluster();
     await putMaterial(cluster, old);
     const before = cluster.get(path, name)?.['data'] as Record<string, string>;
@@ -57,7 +57,7 @@ describe('replicas', () => {
   });
 });
 
-test('replicas switch from one CA to the next together, and the Secret keeps the required parts of both CAs', async () => {
+test('all replicas switch to the next CA at the same time, and the Secret keeps the previous CA until clients no longer need it', async () => {
   const day = 86_400_000;
   const cluster = new MemoryCluster();
   let now = Date.now();
@@ -103,7 +103,7 @@ test('a new host name causes a new serving certificate from the same CA', async 
   expect(await serving()).toEqual(second);
 });
 
-test("a missing part of the serving certificate's Secret is named in the error, with a solution", async () => {
+test('the error for an incomplete Secret of the serving certificate names the missing key and a solution', async () => {
   const cluster = new MemoryCluster();
   cluster.put(path, { metadata: { name }, data: {} });
   await expect(replica(cluster).serving()).rejects.toThrow(
@@ -144,7 +144,7 @@ describe('configured certificate files', () => {
     await Promise.all([writeFile(cert, certificate), writeFile(key, privateKey)]);
   };
 
-  test('configured certificate files are read on every call, together with the CA file if it exists', async () => {
+  test('changed certificate files, and a CA file that is added, take effect at the next read', async () => {
     const serving = servingFromFiles(cert, key);
     expect(await serving()).toEqual({ cert: one['tls.crt'], key: one['tls.key'], ca: undefined, own: false });
     await Promise.all([put(two['tls.crt'], two['tls.key']), writeFile(join(folder, 'ca.crt'), 'a CA')]);
@@ -157,7 +157,7 @@ describe('configured certificate files', () => {
     );
   });
 
-  test('configured certificate files without a certificate or its key cause an error that names the flag and the file', async () => {
+  test('configured files without a certificate or its private key cause an error that names the flag and the file', async () => {
     const error = async (certificate: string, privateKey: string): Promise<string> => {
       await put(certificate, privateKey);
       return await servingFromFiles(cert, key)().then(

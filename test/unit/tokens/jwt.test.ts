@@ -63,7 +63,7 @@ beforeAll(async () => {
 interface Lab {
   readonly tokens: Tokens;
   readonly settings: { -readonly [K in keyof TokenSettings]: TokenSettings[K] };
-  /** Seconds after `now`. */
+  /** Sets the clock to this many seconds after `now`. */
   readonly at: (seconds: number) => void;
 }
 
@@ -90,7 +90,7 @@ function lab(changes: Partial<TokenSettings> = {}, signedBy = keys): Lab {
   };
 }
 
-/** Options of an id_token. */
+/** Returns the options of an id_token. */
 const identity = (scope: string, nonce?: string): { scope: string; nonce: string | undefined; alg: 'RS256' } => ({
   scope,
   nonce,
@@ -175,7 +175,7 @@ describe('an access token', () => {
   });
 
   // evidence: jwt-id-unique
-  test('two access tokens are never equal', () => {
+  test('access tokens for the same session always differ', () => {
     const { tokens } = lab();
     const issued = Array.from({ length: 20 }, () => tokens.issueAccess(sessionWith(), account, undefined).token);
     expect(new Set(issued.map((token) => readJWT(token).claims['jti'])).size).toBe(20);
@@ -188,35 +188,41 @@ describe('an access token', () => {
     ['valid', 2 * hour + 9],
     ['invalid', 2 * hour + 10],
     ['invalid', 3 * hour],
-    // iat is never compared with the clock.
+    // The server never compares `iat` with the clock.
     ['valid', -hour],
-  ])('an access token is %s %d seconds after it was issued, whether it is cached or not', (outcome, seconds) => {
-    const good = outcome === 'valid';
-    const { tokens, at } = lab();
-    const { token } = tokens.issueAccess(sessionWith(), account, undefined);
-    at(seconds);
-    expect(tokens.verifyAccess(token) !== undefined).toBe(good);
-    at(0);
-    expect(tokens.verifyAccess(token)).toBeDefined();
-    at(seconds);
-    expect(tokens.verifyAccess(token) !== undefined).toBe(good);
-    expect(tokens.known(fingerprint(token)) !== undefined).toBe(good);
-  });
+  ])(
+    'an access token for two hours, with an allowed clock skew of 10 s, is %s %d seconds after it was issued',
+    (outcome, seconds) => {
+      const good = outcome === 'valid';
+      const { tokens, at } = lab();
+      const { token } = tokens.issueAccess(sessionWith(), account, undefined);
+      at(seconds);
+      expect(tokens.verifyAccess(token) !== undefined).toBe(good);
+      at(0);
+      expect(tokens.verifyAccess(token)).toBeDefined();
+      at(seconds);
+      expect(tokens.verifyAccess(token) !== undefined).toBe(good);
+      expect(tokens.known(fingerprint(token)) !== undefined).toBe(good);
+    },
+  );
 
   test.each([
     ['valid', 69],
     ['invalid', 70],
-  ])('an access token of 60 s that was verified is %s %d s after it was issued', (outcome, seconds) => {
-    const good = outcome === 'valid';
-    const { tokens, at } = lab({ accessTokenMaxAge: 60_000 });
-    const { token } = tokens.issueAccess(sessionWith(), account, undefined);
-    expect(tokens.verifyAccess(token)).toBeDefined();
-    at(seconds);
-    expect(tokens.known(fingerprint(token)) !== undefined).toBe(good);
-    expect(tokens.verifyAccess(token) !== undefined).toBe(good);
-  });
+  ])(
+    'a cached access token for 60 s, with an allowed clock skew of 10 s, is %s %d s after it was issued',
+    (outcome, seconds) => {
+      const good = outcome === 'valid';
+      const { tokens, at } = lab({ accessTokenMaxAge: 60_000 });
+      const { token } = tokens.issueAccess(sessionWith(), account, undefined);
+      expect(tokens.verifyAccess(token)).toBeDefined();
+      at(seconds);
+      expect(tokens.known(fingerprint(token)) !== undefined).toBe(good);
+      expect(tokens.verifyAccess(token) !== undefined).toBe(good);
+    },
+  );
 
-  test('an access token is cached by its fingerprint after it was verified', () => {
+  test('the claims of an access token are cached by the fingerprint of the token after its verification', () => {
     const { tokens } = lab();
     const { token } = tokens.issueAccess(sessionWith(), account, undefined);
     expect(tokens.known(fingerprint(token))).toBeUndefined();
@@ -239,7 +245,7 @@ describe('an access token', () => {
   });
 
   // evidence: jwt-other-issuer
-  test('an access token of another issuer is recognized and rejected, even if that issuer was the issuer of this server before', () => {
+  test('an access token of a previous issuer of this server is rejected, even if the token was verified before', () => {
     const { tokens, settings } = lab();
     const { token } = tokens.issueAccess(sessionWith(), account, undefined);
     expect([tokens.isOurs(token), tokens.verifyAccess(token) !== undefined]).toEqual([true, true]);
@@ -248,7 +254,7 @@ describe('an access token', () => {
     expect(tokens.known(fingerprint(token))).toBeUndefined();
   });
 
-  test('an access token for another audience is rejected after the issuer has changed, even if it was verified before', () => {
+  test('an access token for kube-apiserver is rejected after the issuer has changed, even if the token was verified before', () => {
     const { tokens, settings } = lab();
     const { token } = tokens.issueAccess(sessionWith(), account, undefined, kubernetesAudience);
     expect(tokens.verifyForAny(token)).toMatchObject({ aud: kubernetesAudience });
@@ -259,7 +265,7 @@ describe('an access token', () => {
   });
 });
 
-test('an access token is rejected after its key was replaced, even if it was verified before', async () => {
+test('an access token is rejected after its signing key was replaced, even if the token was verified before', async () => {
   const [cluster, elsewhere] = [new MemoryCluster(), new MemoryCluster()];
   const makeKey = keyMaker();
   const own = await keysIn(cluster, makeKey);
@@ -298,7 +304,7 @@ describe('token verification', () => {
   const without = (name: keyof typeof claims): Forgery => signed({}, { [name]: undefined });
 
   // evidence: jwt-unknown-claims
-  test('token verification accepts the unmodified token that these tests modify', () => {
+  test('token verification accepts a token with a correct header and correct claims', () => {
     expect(lab().tokens.verifyAccess(signed({})())).toBeDefined();
   });
 
@@ -319,7 +325,7 @@ describe('token verification', () => {
       },
     ],
     ['names another algorithm than that of the key', signed({ alg: 'RS256' })],
-    ['names the other key', () => signed({ kid: keys.current('RS256').kid })()],
+    ['names the key of another algorithm', () => signed({ kid: keys.current('RS256').kid })()],
     ['names an unknown key', signed({ kid: 'unknown' })],
     ['names no key', signed({ kid: undefined })],
     ...['../../../../dev/null', "x' UNION SELECT 'key", '__proto__', 'constructor', '', ['x'], { x: 1 }, null].map(
@@ -365,7 +371,7 @@ describe('token verification', () => {
   });
 
   // evidence: jwt-repeated-claim
-  test('token verification rejects a token with a repeated claim unless the last value is right', () => {
+  test('token verification rejects a token with a repeated claim unless the last value of the claim is right', () => {
     const key = keys.current('ES256');
     const header = craftJWT({ typ: 'at+jwt', alg: 'ES256', kid: key.kid }, {}).split('.')[0] ?? '';
     const twice = (first: string, last: string): string => {
@@ -388,7 +394,7 @@ describe('token verification', () => {
 
   // evidence: jwt-malformed
   test.each(['Na.a.', 'Na.a.a', 'e30.a.', 'e30.bm8.x', 'bnVsbA.bnVsbA.', '..', '.', ''])(
-    'token verification rejects text that resembles a token: %j',
+    'token verification rejects malformed text that resembles a token: %j',
     (text) => {
       const { tokens } = lab();
       expect(tokens.verifyAccess(text)).toBeUndefined();
@@ -396,9 +402,9 @@ describe('token verification', () => {
     },
   );
 
-  test('token verification recognizes the issuer of a token longer than 16 KiB', () => {
+  test('the issuer of a token is recognized only if the token is at most 16 KiB long', () => {
     const { tokens } = lab();
-    // The signature is not checked.
+    // `isOurs` does not verify the signature.
     const whole = signed({})();
     expect([16_384, 16_385].map((length) => tokens.isOurs(whole.padEnd(length, 'A')))).toEqual([true, false]);
   });
@@ -422,7 +428,7 @@ describe('an id_token', () => {
     ['openid groups', { groups: ['a', 'b'] }],
   ])('an id_token for the scope %s contains only the claims of that scope', (scope, more) => {
     const { tokens } = lab();
-    // The login was granted more than this token requests.
+    // The scope of the login is wider than the requested scope of this token.
     const session = sessionWith({ scope: 'openid profile email groups' });
     const { header, claims } = readJWT(tokens.issueIdentity(session, account, identity(scope)));
     expect(header).toEqual({ typ: 'JWT', alg: 'RS256', kid: keys.current('RS256').kid });
@@ -438,7 +444,7 @@ describe('an id_token', () => {
     });
   });
 
-  test('an id_token contains the username as the claim name if there is no display name, and omits a missing e-mail address', () => {
+  test('an id_token of a user without a display name has the username in the claim "name", and omits a missing e-mail address', () => {
     const { tokens } = lab();
     const { claims } = readJWT(
       tokens.issueIdentity(
@@ -492,7 +498,7 @@ const issue = (clientID: string, alg: 'RS256' | 'ES256' = 'RS256'): string =>
 describe('an id_token as a bearer token', () => {
   // evidence: id-token-bearer
   test.each(['RS256', 'ES256'] as const)(
-    'an id_token as a bearer token of a listed client, signed with %s, is verified',
+    'an id_token of a client in idTokenClients that is sent as a bearer token is verified with %s',
     (alg) => {
       const { tokens } = lab();
       const token = issue('platform-cli', alg);
@@ -510,7 +516,7 @@ describe('an id_token as a bearer token', () => {
   );
 
   // evidence: id-token-unlisted
-  test('an id_token as a bearer token of another client is rejected with an error that gives the reason, even when the token is cached', () => {
+  test('an id_token of a client that is not in idTokenClients is rejected as a bearer token, and the error gives the reason', () => {
     const { tokens } = lab();
     const token = issue('platform');
     for (let times = 0; times < 2; times += 1) {
@@ -520,7 +526,7 @@ describe('an id_token as a bearer token', () => {
     expect(tokens.problemOf(token)).toContain('the token is an id_token of the client "platform"');
   });
 
-  test('an id_token as a bearer token expires with its session', () => {
+  test('an id_token expires with its session', () => {
     const { tokens } = lab();
     const session = sessionWith({ expiresAt: new Date((now + 60) * 1_000).toISOString() });
     expect(readJWT(tokens.issueIdentity(session, account, identity('openid'))).claims['exp']).toBe(now + 60);

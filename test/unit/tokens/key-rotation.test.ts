@@ -36,10 +36,7 @@ interface Replica {
   readonly lines: () => string[];
 }
 
-/**
- * Starts a lab with one cluster. `changes` override the usual settings: shorter intervals make a test of several
- * intervals faster.
- */
+/** Starts a lab with one cluster. Shorter intervals in `changes` make a test of several intervals faster. */
 async function lab(changes: Partial<typeof usual> = {}) {
   const settings = { ...usual, ...changes };
   const clock = new FakeClock();
@@ -73,7 +70,7 @@ async function lab(changes: Partial<typeof usual> = {}) {
       await pass(5_000);
     }
   };
-  /** Sets the command; undefined removes the command. */
+  /** Sets the annotation `platform.io/rotate-keys`, or removes it if `text` is undefined. */
   const command = (text: string | undefined): void => {
     const secret = cluster.get(path, name) ?? { metadata: { name } };
     cluster.put(path, {
@@ -106,7 +103,7 @@ const signing = ({ keys }: Replica): string[] => algorithms.map((alg) => keys.cu
 const published = ({ keys }: Replica): string[] => keys.published().map(({ kid }) => kid);
 
 describe('a key rotation', () => {
-  test('a key rotation publishes the next keys for ten minutes, then signs with them, and accepts the previous ones while tokens are valid', async () => {
+  test('a key rotation publishes the next keys for ten minutes before signing with them, and accepts the previous keys while their tokens are valid', async () => {
     const { replica, pass, until, command, issue, data } = await lab();
     const [one, two] = [await replica(), await replica(() => false)];
     const before = signing(one);
@@ -153,7 +150,7 @@ describe('a key rotation', () => {
     expect(clock.now() - started).toBeGreaterThanOrEqual(settings.keyRotation);
   });
 
-  test('each rotation command starts one key rotation', async () => {
+  test('each new value of the annotation rotate-keys starts one key rotation', async () => {
     const { replica, pass, until, command } = await lab();
     const one = await replica();
     command('first');
@@ -166,7 +163,7 @@ describe('a key rotation', () => {
     await until(() => published(one).length === 4);
   });
 
-  test('a key rotation is done once, even if several replicas consider themselves responsible', async () => {
+  test('a key rotation takes place once, even if several replicas consider themselves responsible', async () => {
     const { replica, pass, until, command } = await lab();
     const all = [await replica(), await replica(), await replica()];
     command('now');
@@ -178,7 +175,7 @@ describe('a key rotation', () => {
     for (const one of all) expect(published(one)).toHaveLength(4);
   });
 
-  test('a key rotation is not done by a replica that is not responsible for it', async () => {
+  test('a replica that is not responsible for key rotation does not start one', async () => {
     const { replica, pass, command } = await lab();
     const one = await replica(() => false);
     command('now');
@@ -206,7 +203,7 @@ describe('a key rotation', () => {
     expect(logged()).toHaveLength(2);
   });
 
-  test('a key rotation by age starts when the interval is over, and is repeated one interval after the new keys are used', async () => {
+  test('a key rotation by age starts when the interval is over, and again one interval after the new keys came into use', async () => {
     const { settings, replica, clock, pass, until } = await lab({
       keyRotation: 40 * minute,
       accessTokenMaxAge: 15 * minute,
@@ -220,7 +217,7 @@ describe('a key rotation', () => {
     const since = clock.now();
     expect(since - created).toBe(settings.keyRotation + 10 * minute);
     const second = signing(one);
-    // The retired keys are deleted meanwhile.
+    // Meanwhile the server deletes the retired keys.
     await pass(settings.keyRotation - minute);
     expect(published(one).toSorted()).toEqual(second.toSorted());
     await until(() => published(one).length === 4);
@@ -245,7 +242,7 @@ describe('a key rotation', () => {
     expect(published(one)).toHaveLength(2);
   });
 
-  test('a key rotation does not start when the command is removed or set to its earlier value', async () => {
+  test('a key rotation does not start when the annotation rotate-keys is removed or set to its previous value', async () => {
     const { replica, pass, until, command } = await lab({ keyRotation: 45 * minute, accessTokenMaxAge: 10 * minute });
     const one = await replica();
     command('first');
@@ -254,7 +251,7 @@ describe('a key rotation', () => {
     command(undefined);
     await pass(30 * minute);
     expect(published(one)).toHaveLength(2);
-    // A rotation by age remembers the command.
+    // A key rotation by age keeps the stored value of the annotation.
     await until(() => published(one).length === 4);
     await pass(30 * minute);
     command('first');
@@ -262,7 +259,7 @@ describe('a key rotation', () => {
     expect(published(one)).toHaveLength(2);
   });
 
-  test('a key rotation waits while sixteen retired keys are kept, however often it is requested', async () => {
+  test('a key rotation waits while sixteen retired keys are kept, however often the rotation is requested', async () => {
     const { replica, pass, command, retired } = await lab();
     await replica();
     let max = 0;
@@ -274,7 +271,7 @@ describe('a key rotation', () => {
     expect(max).toBe(16);
   });
 
-  test('a key rotation is not started by a replica that has stopped', async () => {
+  test('a stopped replica does not start a key rotation', async () => {
     const { replica, pass, command } = await lab();
     const one = await replica();
     one.rotation.stop();
@@ -283,7 +280,7 @@ describe('a key rotation', () => {
     expect(published(one)).toHaveLength(2);
   });
 
-  test('a key rotation is not continued by a replica that has stopped, even if it stops during a write', async () => {
+  test('a replica that stops during a write of a key rotation does not continue this key rotation', async () => {
     const { replica, pass, until, command } = await lab();
     const [one, two] = [await replica(), await replica()];
     one.rotation.stop();
@@ -298,7 +295,7 @@ describe('a key rotation', () => {
   });
 });
 
-test('a key rotation keeps cached verifications until a key is deleted', async () => {
+test('token verifications stay cached when a key rotation publishes new keys', async () => {
   const { replica, until, command } = await lab();
   const one = await replica();
   const { generation } = one.keys;

@@ -19,9 +19,9 @@ afterEach(() => {
 interface Replica {
   readonly client: MemoryClient;
   readonly secret: KeySecret;
-  /** The active key; undefined before there is one. */
+  /** Returns the active key, or undefined if there is none. */
   readonly key: () => string | undefined;
-  /** Number of times that keys became active. */
+  /** Returns how often keys became active. */
   readonly uses: () => number;
   readonly lines: () => string[];
 }
@@ -69,7 +69,7 @@ function lab(): Lab {
 const put = (cluster: MemoryCluster, data: object): void => cluster.put(path, { metadata: { name }, data });
 
 describe('replicas that watch the same key Secret', () => {
-  test('replicas that watch the same key Secret have the key that the first of them created', async () => {
+  test('replicas that watch the same key Secret have the key that the first replica created', async () => {
     const { start, stored } = lab();
     const all = await Promise.all([start(), start(), start()]);
     expect(all.map(({ key }) => key())).toEqual(all.map(() => stored()));
@@ -134,7 +134,7 @@ describe('replicas that watch the same key Secret', () => {
   );
 });
 
-test('a key Secret that cannot be recreated at once is recreated within a minute', async () => {
+test('a key Secret that cannot be recreated at once is recreated within one minute', async () => {
   const { cluster, clock, start, stored } = lab();
   const { client, key, lines } = await start();
   const before = key();
@@ -158,7 +158,7 @@ test('a key Secret without a key is rejected at the start', async () => {
   await expect(start()).rejects.toThrow('no key');
 });
 
-test('a key Secret that cannot be recreated for some minutes is recreated afterwards', async () => {
+test('a key Secret that cannot be recreated for three minutes is recreated within another minute', async () => {
   const { cluster, clock, start, stored } = lab();
   const { client, key } = await start();
   client.before = ({ method }) => {
@@ -204,7 +204,7 @@ test('a key Secret that has not been read yet is not treated as deleted', async 
 describe('a change of the key Secret', () => {
   const other = { key: Buffer.alloc(8) };
 
-  test('a change of the key Secret is computed from the current contents, and is written', async () => {
+  test('a change of the key Secret is computed from the current contents of the Secret, and is written', async () => {
     const { start, stored } = lab();
     const { secret, key } = await start();
     const before = key();
@@ -218,14 +218,14 @@ describe('a change of the key Secret', () => {
     expect([stored(), key()]).toEqual([other.key.toString('base64'), other.key.toString('base64')]);
   });
 
-  test('a change of the key Secret writes nothing if it returns undefined', async () => {
+  test('a change of the key Secret writes nothing if its function returns undefined', async () => {
     const { start } = lab();
     const { client, secret } = await start();
     await secret.change(async () => undefined);
     expect(client.requestsTo('PUT', `/${name}`)).toEqual([]);
   });
 
-  test('a change of the key Secret is not attempted before the Secret is read, or while it does not exist', async () => {
+  test('a change of the key Secret is not attempted before the Secret is read, or while the Secret does not exist', async () => {
     const { cluster, clock, start } = lab();
     const client = cluster.client();
     const { log } = logOfLines();

@@ -35,7 +35,7 @@ describe('refresh tokens', () => {
     },
   );
 
-  test('the next token of a refresh token depends on the key and the whole token, and belongs to the same session', () => {
+  test('the next refresh token is derived from the key and the whole current token, and belongs to the same session', () => {
     const token = tokens.first(newSessionID());
     expect(tokens.successor(token)).toBe(new RefreshTokens(Buffer.alloc(32, 7)).successor(token));
     expect(tokens.successor(token)).not.toBe(new RefreshTokens(Buffer.alloc(32, 8)).successor(token));
@@ -49,7 +49,7 @@ describe('refresh tokens', () => {
     ['%.%', 'an invalid HMAC'],
     ['%.%.', 'an empty HMAC'],
     ['%.%.%', 'a wrong HMAC'],
-  ])('a refresh token of the form %j belongs to no session, since it has %s', (pattern) => {
+  ])('a refresh token of the form %j belongs to no session, because the token has %s', (pattern) => {
     const parts = [newSessionID(), 'b'.repeat(43), 'c'.repeat(22)];
     expect(tokens.sessionOf(pattern.replaceAll('%', () => parts.shift() ?? ''))).toBeUndefined();
   });
@@ -58,7 +58,7 @@ describe('refresh tokens', () => {
     ['a leading space', (token: string) => ` ${token}`],
     ['a trailing line end', (token: string) => `${token}\n`],
     ['padding', (token: string) => `${token}==`],
-    ['the session id in capitals', (token: string) => token.slice(0, 32).toUpperCase() + token.slice(32)],
+    ['the session ID in capital letters', (token: string) => token.slice(0, 32).toUpperCase() + token.slice(32)],
     ['a longer secret', (token: string) => token.replace('.', '.A')],
     ['an additional part', (token: string) => `${token}.A`],
   ])('refresh tokens with %s belong to no session', (_what, change) => {
@@ -67,7 +67,7 @@ describe('refresh tokens', () => {
     expect(tokens.sessionOf(change(token))).toBeUndefined();
   });
 
-  test('refresh tokens that are random text belong to no session', () => {
+  test('random text as a refresh token belongs to no session', () => {
     fc.assert(
       fc.property(fc.string(), (text) => {
         expect(tokens.sessionOf(text)).toBeUndefined();
@@ -78,7 +78,7 @@ describe('refresh tokens', () => {
   test('refresh tokens with a changed letter or an HMAC from another key are not recognized', () => {
     const token = tokens.first(newSessionID());
     for (let at = 0; at < token.length; at += 1) {
-      // The last letter of base64url holds unused bits; 'A' and 'Q' differ in those that are used.
+      // The last letter of base64url has unused bits. The letters 'A' and 'Q' differ in the other bits.
       const letter = token[at] === 'a' || token[at] === 'A' ? 'Q' : at < 32 ? 'a' : 'A';
       const forged = `${token.slice(0, at)}${letter}${token.slice(at + 1)}`;
       expect([forged, tokens.sessionOf(forged)]).toEqual([forged, undefined]);
@@ -126,7 +126,7 @@ async function started(cluster: MemoryCluster, clock = new FakeClock()): Promise
 }
 
 describe('the key of refresh tokens', () => {
-  test('the key of refresh tokens is created once for all replicas, even if two start concurrently', async () => {
+  test('the key of refresh tokens is created once for all replicas, even if two replicas start concurrently', async () => {
     const cluster = new MemoryCluster();
     const loaded = await Promise.all(Array.from({ length: 5 }, () => started(cluster)));
     loaded.push(await started(cluster));
@@ -138,13 +138,16 @@ describe('the key of refresh tokens', () => {
   test.each([
     ['too short', { key: Buffer.alloc(31).toString('base64') }],
     ['missing', {}],
-  ])('a key of refresh tokens that is %s makes the start fail with instructions', async (_what, data) => {
-    const cluster = new MemoryCluster();
-    cluster.put(secrets, { metadata: { name: 'platform-refresh-key' }, data });
-    await expect(started(cluster)).rejects.toThrow(
-      /platform-refresh-key: "key" must have at least 32 bytes; delete the Secret/,
-    );
-  });
+  ])(
+    'a key of refresh tokens that is %s prevents the start with an error that contains the solution',
+    async (_what, data) => {
+      const cluster = new MemoryCluster();
+      cluster.put(secrets, { metadata: { name: 'platform-refresh-key' }, data });
+      await expect(started(cluster)).rejects.toThrow(
+        /platform-refresh-key: "key" must have at least 32 bytes; delete the Secret/,
+      );
+    },
+  );
 });
 
 test('the Secret with the key of refresh tokens is not watched after the server has stopped', async () => {

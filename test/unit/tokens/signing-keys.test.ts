@@ -49,7 +49,7 @@ test('the signing keys are the same on every replica, and are replaced on all wh
   expect(kids(await replica(cluster))).toEqual(kids(one));
 });
 
-test('an unchanged set of signing keys keeps its generation, whatever else changes in the Secret', async () => {
+test('the generation of the signing keys does not change if other fields of their Secret change', async () => {
   const cluster = new MemoryCluster();
   const one = await replica(cluster);
   const { generation } = one;
@@ -59,7 +59,7 @@ test('an unchanged set of signing keys keeps its generation, whatever else chang
   expect(one.generation).toBe(generation);
 });
 
-test('new signing keys are used at once instead of the replaced keys', async () => {
+test('new signing keys replace the previous keys at once', async () => {
   const [cluster, elsewhere] = [new MemoryCluster(), new MemoryCluster()];
   const one = await replica(cluster);
   const other = await replica(elsewhere);
@@ -76,7 +76,7 @@ test('new signing keys are used at once instead of the replaced keys', async () 
 test.each<[string, Record<string, string>]>([
   ['a key is missing', {}],
   ['a key is invalid', { 'ES256.pem': 'AAAA', 'RS256.pem': 'AAAA' }],
-])('a Secret of signing keys in which %s is rejected at the start, and ignored after the start', async (_, data) => {
+])('a Secret of signing keys in which %s prevents the start, and is ignored after the start', async (_, data) => {
   const [cluster, broken] = [new MemoryCluster(), new MemoryCluster()];
   const secret = { metadata: { name: 'platform-signing-keys' }, data };
   broken.put(path, secret);
@@ -88,7 +88,7 @@ test.each<[string, Record<string, string>]>([
   expect(kids(one)).toEqual(before);
 });
 
-test('the key of refresh tokens is watched in the same way as the signing keys', async () => {
+test('a new key of refresh tokens in the Secret replaces the previous key at once', async () => {
   const cluster = new MemoryCluster();
   const one = RefreshTokens.stored({ client: cluster.client(), namespace, clock: new FakeClock(), log });
   running.push(one);
@@ -114,7 +114,7 @@ test.each<[string, string, () => string]>([
   ['RS256', 'of RSA-PSS', () => pemOf(generateKeyPairSync('rsa-pss', { modulusLength: 2048 }))],
   ['RS256', 'of an elliptic curve', () => pemOf(generateKeyPairSync('ec', { namedCurve: 'P-256' }))],
   ['RS256', 'that is text', () => 'key'],
-])('a signing key for %s %s is rejected at the start, with a solution', async (alg, _, pem) => {
+])('a signing key for %s %s prevents the start with an error that contains the solution', async (alg, _, pem) => {
   const cluster = new MemoryCluster();
   await replica(cluster);
   const secret = cluster.get(path, 'platform-signing-keys');
@@ -123,7 +123,7 @@ test.each<[string, string, () => string]>([
   await expect(replica(cluster)).rejects.toThrow(`is not a valid ${alg} key; delete the Secret`);
 });
 
-test('a Secret without one of the signing keys is rejected at the start, with a solution', async () => {
+test('a Secret without one of the signing keys prevents the start with an error that contains the solution', async () => {
   const cluster = new MemoryCluster();
   cluster.put(path, { metadata: { name: 'platform-signing-keys' }, data: {} });
   await expect(replica(cluster)).rejects.toThrow('"RS256.pem" is missing; delete the Secret');

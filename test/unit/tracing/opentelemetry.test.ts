@@ -38,7 +38,7 @@ const open = (samplingRatePerMillion = 1_000_000, exportTimeout = 10_000): OpenT
   });
 };
 
-/** Serves requests, each with a span of its own. */
+/** Records one span for each of `count` requests. */
 function serve(tracer: OpenTracer, count: number, change: object = {}): void {
   for (let served = 0; served < count; served += 1) tracer.startServer({}).end(() => ({ ...request, ...change }));
 }
@@ -52,7 +52,7 @@ describe('a tracer', () => {
     expect(lost).toBe(0);
   });
 
-  test('a receiver whose response never ends does not prevent later exports', async () => {
+  test('a receiver with a response that never ends does not prevent later exports of a tracer', async () => {
     const dripping: NodeJS.Timeout[] = [];
     receiver.serve = (res) => void dripping.push(setInterval(() => res.write(' '), 10));
     const tracer = open(1_000_000, 200);
@@ -90,7 +90,7 @@ describe('a tracer', () => {
     expect([receiver.spans.length, lost]).toEqual([0, 2]);
   });
 
-  test('a tracer records about the configured fraction of the requests, and gives every request a trace ID', async () => {
+  test('a tracer records about the configured fraction of all requests, and assigns a trace ID to every request', async () => {
     const tracer = open(500_000);
     let described = 0;
     const describeRequest = () => {
@@ -140,7 +140,7 @@ describe('a span', () => {
     for (const [key, value] of Object.entries(attributes)) expect(span?.attributes[key]).toBe(value);
   });
 
-  test('a client span without a response is recorded as aborted when its parent span ends', async () => {
+  test('a client span for a request without a response is exported as aborted when its parent span ends', async () => {
     const tracer = open();
     const span = tracer.startServer({});
     const url = new URL('https://user:hush@logs.example:9200');

@@ -62,18 +62,18 @@ describe('merge()', () => {
 const listed = [{ spec: 'a', reason: 'The gateway has no a.' }];
 
 describe('compare()', () => {
-  test('compare() accepts a listed difference in which a spec fails only through the gateway', () => {
+  test('compare() accepts a spec that fails only through the gateway if the difference is listed', () => {
     const comparison = compare(results({ a: 'passed', b: 'failed' }), results({ a: 'failed', b: 'failed' }), listed);
     expect(comparison).toMatchObject({ different: ['a'], unlisted: [], outdated: [] });
   });
 
-  test('compare() reports differences that are not listed, and specs that only one run has', () => {
+  test('compare() reports differences that are not listed, and specs that are missing from one run', () => {
     const direct = results({ a: 'passed', b: 'passed', c: 'failed', d: 'passed' });
     const gateway = results({ a: 'failed', b: 'failed', c: 'passed', e: 'passed' });
     expect(compare(direct, gateway, listed)).toMatchObject({ unlisted: ['b', 'c', 'd', 'e'], outdated: [] });
   });
 
-  test('compare() reports a listed spec that passes through the gateway', () => {
+  test('compare() reports a listed difference as outdated if the spec passes through the gateway', () => {
     const comparison = compare(results({ a: 'passed' }), results({ a: 'passed' }), listed);
     expect(comparison).toMatchObject({ different: [], unlisted: [], outdated: ['a'] });
   });

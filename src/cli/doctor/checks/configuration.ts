@@ -1,4 +1,4 @@
-/** The cluster configuration object, the Secrets that it names, and the URLs that browsers open. */
+/** Checks the cluster configuration object, the Secrets that the object names, and the URLs that browsers open. */
 import { secretsIn, warningsOf } from '../../../accounts/directory/configuration-warnings.ts';
 import { secretValue, type Secret, type SecretKeyRef } from '../../../cluster/secret-refs.ts';
 import { objectKeys } from '../../../config/names.ts';

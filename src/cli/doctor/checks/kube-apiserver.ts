@@ -1,11 +1,11 @@
-/** kube-apiserver itself: its version, its clock, and how it authenticates as an aggregator. */
+/** Checks kube-apiserver itself: its version, its clock, and how it authenticates as an aggregator. */
 import { readRequestHeaderConfig } from '../../../auth/authenticators/request-header-config.ts';
 import type { ConfigMap } from '../../../cluster/objects.ts';
 import { failed, ok, Stop, warning, type Check } from '../check.ts';
 import { clockSkew, describeSkew } from '../clock.ts';
 import { resources } from '../reader.ts';
 
-/** Minor version of Kubernetes 1 that the chart requires. */
+/** Minimum minor version of Kubernetes 1 for the chart. */
 const minMinor = 31;
 
 export const kubeApiserver: Check = {

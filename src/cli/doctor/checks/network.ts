@@ -1,4 +1,4 @@
-/** Network paths to the pods: NetworkPolicies, DNS, and the connection from kube-apiserver. */
+/** Checks the network paths to the pods: NetworkPolicies, DNS, and the connection from kube-apiserver. */
 import { failed, notChecked, ok, Stop, type Check, type Finding } from '../check.ts';
 import { aggregatedPort } from '../context.ts';
 import { matches, type NetworkPolicy } from '../objects.ts';
@@ -80,7 +80,10 @@ export const dns: Check = {
   },
 };
 
-/** Milliseconds. kube-apiserver waits 30 s for a connection whose packets are dropped, and then reports the reason. */
+/**
+ * Timeout in milliseconds. kube-apiserver waits 30 s for a connection whose packets are dropped, and then reports the
+ * reason.
+ */
 const proxyTimeout = 35_000;
 
 /** kube-apiserver's proxy connects to the port of the aggregated API, but does not verify the certificate. */

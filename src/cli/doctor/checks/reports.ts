@@ -1,4 +1,7 @@
-/** Health and metrics that each replica reports, which needs the token of a ServiceAccount and a connection to the pods. */
+/**
+ * Checks the health and metrics that each replica reports. These checks need the token of a ServiceAccount and a
+ * connection to the pods.
+ */
 import { failed, notChecked, ok, warning, type Check, type Finding } from '../check.ts';
 import { apiServices } from '../../../config/names.ts';
 import { deploymentName, type Context } from '../context.ts';

@@ -1,4 +1,4 @@
-/** The rights of the server, which the chart grants to the ServiceAccount of the pods. */
+/** Checks the rights of the server, which the chart grants to the ServiceAccount of the pods. */
 import { mapConcurrent } from '../../../runtime/promises.ts';
 import { chartRights, type PolicyRule } from '../chart-rights.ts';
 import { failed, ok, type Check } from '../check.ts';

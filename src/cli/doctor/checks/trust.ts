@@ -1,4 +1,4 @@
-/** The serving certificate and the APIServices: what kube-apiserver needs to trust the server. */
+/** Checks the serving certificate and the APIServices, which kube-apiserver needs to trust the server. */
 import { dirname } from 'node:path/posix';
 import type { X509Certificate } from 'node:crypto';
 import type { PresentedChain } from '../../../auth/authenticators/client-chain.ts';

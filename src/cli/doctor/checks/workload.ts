@@ -1,4 +1,4 @@
-/** Pods, and the Service through which kube-apiserver reaches them. */
+/** Checks the pods, and the Service through which kube-apiserver reaches the pods. */
 import { apiServices } from '../../../config/names.ts';
 import { failed, ok, warning, type Check, type Finding } from '../check.ts';
 import { aggregatedPort, containerName, deploymentName, type Context } from '../context.ts';

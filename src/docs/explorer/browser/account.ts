@@ -4,7 +4,7 @@ import { messageOf, type ExplorerLogin, type Site } from './login.ts';
 export interface AccountPanelParts {
   readonly site: Site;
   readonly login: ExplorerLogin;
-  /** Goes to the login page. */
+  /** Function that opens the login page. */
   readonly logIn: () => Promise<void>;
   readonly logOut: () => Promise<void>;
   readonly report: (text: string, isProblem: boolean, ...more: readonly Node[]) => void;
@@ -14,7 +14,7 @@ export interface AccountPanelParts {
 export class AccountPanel {
   readonly element = el('section', { class: 'account', 'aria-label': 'Account' });
   readonly #parts: AccountPanelParts;
-  /** Link to this page at the issuer, for users who opened it at another URL. */
+  /** Link to this page at the issuer, for users who opened the page at another URL. */
   readonly #elsewhere: HTMLAnchorElement;
 
   constructor(parts: AccountPanelParts) {
@@ -68,7 +68,7 @@ export class AccountPanel {
       );
     form.addEventListener('submit', (event) => {
       event.preventDefault();
-      // Some users paste the whole header.
+      // Some users paste the whole value of the Authorization header, including `Bearer`.
       const token = input.value.trim().replace(/^bearer\s+/i, '');
       if (token !== '') void this.#attempt(() => this.#parts.login.use(token));
     });

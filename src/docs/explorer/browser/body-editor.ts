@@ -7,7 +7,7 @@ import { exampleText, fieldLine, schemaLine, schemaTree } from './schema-view.ts
 
 interface Editor {
   readonly element: HTMLElement;
-  /** Returns undefined if no body is sent. */
+  /** Returns the body to send; undefined if there is none. */
   readonly read: () => SentBody | undefined;
 }
 

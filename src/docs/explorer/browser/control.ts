@@ -7,7 +7,7 @@ interface ControlOptions {
   readonly schema: ShownSchema;
   readonly isRequired: boolean;
   readonly isSecret?: boolean;
-  /** Description and constraints. */
+  /** Description and constraints of the value. */
   readonly about: readonly Child[];
   /** Location of a parameter, such as `query`. */
   readonly location?: string;

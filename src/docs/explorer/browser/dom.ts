@@ -43,7 +43,7 @@ export const phrase = (text: string): readonly Child[] =>
 /** Returns a path that may wrap after each slash. */
 export const pathText = (path: string): readonly Child[] => path.split(/(?<=\/)/).flatMap((part) => [part, el('wbr')]);
 
-/** Returns a disclosure whose content is created when it is first opened. */
+/** Returns a disclosure widget (`<details>`). The content is created when a user first opens the widget. */
 export function folded(summary: readonly Child[], content: () => readonly Child[], isOpen = false): HTMLDetailsElement {
   const element = el('details', {}, el('summary', {}, ...summary));
   let isCreated = false;
@@ -64,8 +64,8 @@ let count = 0;
 export const unique = (word: string): string => `${word}-${(count += 1)}`;
 
 /**
- * Colours every `pre.json` of the page with CSS Custom Highlights, which need no element per token. Browsers without support show
- * the text uncoloured.
+ * Colours every `pre.json` of the page with CSS Custom Highlights, which need no element per token. Browsers without
+ * support show the text uncoloured.
  */
 export function colorJSON(): void {
   if (!('highlights' in CSS)) return;

@@ -61,7 +61,7 @@ export interface JSONToken {
   readonly end: number;
 }
 
-/** Finds the tokens to colour. An unterminated string ends with its line. */
+/** Finds the tokens to colour. An unterminated string ends at the end of its line. */
 export const tokensOf = (text: string): readonly JSONToken[] =>
   [...text.matchAll(/("(?:[^"\\\n]|\\.)*"?)(\s*:)?|-?\d[\d.eE+-]*|true|false|null/g)].map(
     ({ index: start, 0: whole, 1: string, 2: colon }) => ({

@@ -1,11 +1,14 @@
-/** Logs in through the authorization code flow with PKCE (RFC 9700), or with a pasted access token. Tokens stay in memory. */
+/**
+ * Logs in through the authorization code flow with PKCE (RFC 9700), or with a pasted access token. Tokens stay in
+ * memory.
+ */
 import { authorizationCode, isAt, LoginProblem, parsePendingLogin, type PendingLogin } from './callback.ts';
 import { textOf } from './openapi.ts';
 
 interface Tokens {
   readonly access: string;
   readonly refresh: string | undefined;
-  /** Milliseconds since the epoch; Infinity for a pasted token. */
+  /** Expiry in milliseconds since the epoch; Infinity for a pasted token. */
   readonly expiresAt: number;
 }
 
@@ -21,7 +24,7 @@ interface WhoAmI {
 
 const clientID = 'platform-docs';
 const scope = 'openid profile email groups offline_access';
-/** Key in the session storage while the browser is at the login page. */
+/** Session storage key of the pending login, which is stored while the browser is at the login page. */
 const key = 'platform-docs-login';
 /** Minimum remaining milliseconds of a token; it is refreshed before use if fewer remain. */
 const minLifetime = 30_000;
@@ -59,7 +62,7 @@ export class ExplorerLogin {
     return this.#username;
   }
 
-  /** Goes to the login page. */
+  /** Stores a pending login, and opens the login page. */
   async start(hash: string, withCustomResources: boolean): Promise<void> {
     const pending: PendingLogin = { state: random(), verifier: random(), hash, withCustomResources };
     const digest = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(pending.verifier));
@@ -93,12 +96,15 @@ export class ExplorerLogin {
     return pending;
   }
 
-  /** Logs in with a pasted token. Throws LoginProblem if it is invalid. */
+  /** Logs in with a pasted token. Throws LoginProblem if the token is invalid. */
   async use(token: string): Promise<void> {
     await this.#accept({ access: token, refresh: undefined, expiresAt: Infinity });
   }
 
-  /** Returns the access token, or undefined if nobody is logged in. Throws LoginProblem if the session has expired or was revoked. */
+  /**
+   * Returns the access token, or undefined if nobody is logged in. Throws LoginProblem if the session has expired or
+   * was revoked.
+   */
   async token(): Promise<string | undefined> {
     const { refresh, expiresAt = 0 } = this.#tokens ?? {};
     if (expiresAt - Date.now() < minLifetime && refresh !== undefined)

@@ -22,7 +22,7 @@ class Docs {
   readonly #custom: HTMLButtonElement;
   #own: ShownDescription | undefined;
   #ofCluster: ShownDescription | undefined;
-  /** True if the user wants to see custom resources. Preserved across a login. */
+  /** True if the user wants to see custom resources. The choice is preserved across a login. */
   #wantsCustom = false;
   #operations: ReadonlyMap<string, ShownOperation> = new Map();
   #view: OperationView | undefined;
@@ -211,7 +211,9 @@ class Docs {
   }
 }
 
-/** Returns whether a text can be an operation ID. A link to this page must not be able to put arbitrary text on it. */
+/**
+ * Returns whether a text can be an operation ID. Otherwise a link to this page could put arbitrary text on the page.
+ */
 const isId = (text: string): boolean => /^\w{1,200}$/.test(text);
 
 function idIn(hash: string): string {

@@ -4,10 +4,10 @@ import type { ShownOperation, ShownTag } from './openapi.ts';
 /** Maximum number of operations listed per tag. */
 const maxListed = 150;
 
-/** A search unfolds the tags if it finds at most this many operations. */
+/** A search expands the tags if it finds at most this many operations. */
 const maxUnfolded = 200;
 
-/** Returns the path without group and version, which the tag shows. */
+/** Returns the path without its group and version, because the tag shows them. */
 const shortened = (path: string): string => path.replace(/^\/k?apis\/[^/]+\/[^/]+(?=\/)/, '…');
 
 const matches = ({ id, method, path, summary }: ShownOperation, words: readonly string[]): boolean => {
@@ -75,7 +75,7 @@ export class Navigation {
     this.#found.textContent = words.length === 0 ? '' : total === 1 ? '1 operation found' : `${total} operations found`;
   }
 
-  /** Shows sections that few readers need, folded. */
+  /** Groups sections that few readers need. The group is collapsed unless one of its sections is open. */
   #group(name: string, sections: readonly HTMLDetailsElement[]): HTMLElement {
     const group = el('details', {}, el('summary', {}, name), ...sections);
     group.open = sections.some(({ open }) => open);

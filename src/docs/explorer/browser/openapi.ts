@@ -12,7 +12,7 @@ export interface ShownParameter {
 }
 
 export interface ShownExample {
-  /** Summary or name; '' for a single example. */
+  /** Summary or name of the example; '' if it is the only example. */
   readonly title: string;
   readonly value: unknown;
 }
@@ -33,7 +33,7 @@ export interface ShownResponse {
 
 export interface ShownOperation {
   readonly id: string;
-  /** Uppercase. */
+  /** HTTP method in upper case. */
   readonly method: string;
   readonly path: string;
   readonly tag: string;
@@ -51,7 +51,7 @@ export interface ShownOperation {
 export interface ShownTag {
   readonly name: string;
   readonly description: string;
-  /** True if the tag is in the group that is folded and shown last. */
+  /** True if the tag is in the group that is collapsed and shown last. */
   readonly isOther: boolean;
 }
 
@@ -74,7 +74,7 @@ export const textOf = (value: unknown): string => (typeof value === 'string' ? v
 /** Reads only own properties, because a description may have a property called `constructor`. */
 const member = (of: unknown, name: string): unknown => (isObject(of) && Object.hasOwn(of, name) ? of[name] : undefined);
 
-/** Resolves `$ref`. */
+/** Resolves references between schemas (`$ref`). */
 export class SchemaReader {
   readonly #document: unknown;
 
@@ -88,7 +88,7 @@ export class SchemaReader {
     for (let steps = 0; steps < 32; steps += 1) {
       const ref = at['$ref'];
       if (typeof ref !== 'string') return at;
-      // RFC 6901.
+      // The fragment of a reference is a JSON Pointer (RFC 6901).
       const names = ref.split('/').slice(1);
       at = objectOf(
         names.reduce<unknown>(

@@ -11,15 +11,15 @@ import { exampleBlocks, exampleText, fieldLine, schemaLine, schemaTree } from '.
 
 export interface OperationViewContext {
   readonly login: ExplorerLogin;
-  /** Ends with a slash. */
+  /** Base URL of the server; ends with a slash. */
   readonly base: URL;
   /** Shows a problem that concerns the whole page. */
   readonly report: (problem: string) => void;
 }
 
-/** Maximum number of optional parameters that are shown without folding. */
+/** If an operation has more optional parameters than this number, the less common ones are collapsed. */
 const maxUnfolded = 8;
-/** Parameters that stay unfolded. */
+/** Names of the parameters that are never collapsed. */
 const common = new Set([
   // Parameters of log queries.
   'operation',
@@ -149,7 +149,7 @@ export class OperationView {
 
   /**
    * Returns the inputs of the parameters. If there are many optional parameters, all except the most common ones are
-   * folded.
+   * collapsed.
    */
   #fields(): readonly HTMLElement[] {
     const { parameters } = this.#operation;
@@ -169,7 +169,7 @@ export class OperationView {
     ];
   }
 
-  /** Throws Unsendable. */
+  /** Returns the request that the form describes. Throws Unsendable. */
   #request(): HTTPRequest {
     return requestOf(this.#operation, {
       parameters: this.#parameters.map(({ input }) => input.value),

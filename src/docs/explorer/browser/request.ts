@@ -24,7 +24,7 @@ export interface FilledIn {
 
 export interface HTTPRequest {
   readonly method: string;
-  /** Includes the query; starts with a slash. */
+  /** Path and query; starts with a slash. */
   readonly path: string;
   readonly headers: readonly (readonly [name: string, value: string])[];
   readonly body?: SentBody | undefined;
@@ -47,7 +47,7 @@ export class Unsendable extends Error {
 const endless = new Set(['text/event-stream', 'application/x-ndjson', 'application/jsonl']);
 const isTrue = (text: string | undefined): boolean => text === 'true' || text === '1';
 
-/** Throws Unsendable. */
+/** Returns the request of a filled-in form. Throws Unsendable. */
 export function requestOf(operation: ShownOperation, { parameters, accept, body, withToken }: FilledIn): HTTPRequest {
   const given = operation.parameters.map((parameter, index) => [parameter, parameters[index] ?? '', index] as const);
   const sent = (location: ShownParameter['in']): readonly (readonly [string, string])[] =>
@@ -55,7 +55,7 @@ export function requestOf(operation: ShownOperation, { parameters, accept, body,
   let { path } = operation;
   for (const [parameter, value, index] of given.filter(([one]) => one.in === 'path')) {
     if (value === '') throw new Unsendable(`${parameter.name}: enter a value; it is part of the path`, index);
-    // Browsers would remove such segments and request another path.
+    // Browsers would remove the segments `.` and `..`, and request another path.
     if (value === '.' || value === '..')
       throw new Unsendable(`${parameter.name}: "${value}" cannot be sent in a path`, index);
     // encodeURIComponent throws for half of a surrogate pair.

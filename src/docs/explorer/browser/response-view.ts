@@ -7,9 +7,9 @@ import { durationOf, Excerpt, sizeOf } from './text.ts';
 /** Maximum number of characters shown of a response, and of a stream. */
 const maxCharacters = 200_000;
 const maxStreamCharacters = 50_000;
-/** A stream view within this many pixels of its end scrolls with new text. */
+/** A stream view that is scrolled to within this many pixels of its end follows new text. */
 const nearEnd = 40;
-/** Milliseconds between updates. */
+/** Milliseconds between updates of the view. */
 const interval = 100;
 
 /** Shows the response to one request while it arrives. */
@@ -69,7 +69,7 @@ export class ResponseView {
 
   #headOf({ status }: Response): string {
     const { description = '' } = this.#operation.responses.find((one) => one.status === String(status)) ?? {};
-    // The list of responses shows the whole description.
+    // The first sentence is enough here, because the list of responses shows the whole description.
     const [first = ''] = description.split(/\.\s/);
     return first === '' ? `${status}.` : `${status}: ${first}.`;
   }

@@ -2,7 +2,7 @@ import { el, unique } from './dom.ts';
 import type { HTTPRequest } from './request.ts';
 import { codeSamples, type CodeSample } from './samples.ts';
 
-/** Index of the language, which is the same for all operations. */
+/** Index of the selected language. All operations share the selection. */
 let language = 0;
 
 /** Shows a request as a program. */

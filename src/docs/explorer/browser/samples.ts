@@ -1,4 +1,6 @@
-/** Code samples: programs that send a request. Tokens and passwords come from environment variables or standard input. */
+/**
+ * Code samples: programs that send a request. Tokens and passwords come from environment variables or standard input.
+ */
 import { isSecret, type Field, type HTTPRequest, type SentBody } from './request.ts';
 
 export interface CodeSample {
@@ -27,7 +29,10 @@ const block = (quote: string, text: string, special: RegExp): string =>
 const lines = (all: readonly (string | undefined)[]): string =>
   `${all.filter((line) => line !== undefined).join('\n')}\n`;
 
-/** Quotes a text for a shell. Within single quotes, every character but the quote stands for itself (POSIX.1-2024 section 2.2.2). */
+/**
+ * Quotes a text for a shell. Within single quotes, every character but the quote stands for itself (POSIX.1-2024
+ * section 2.2.2).
+ */
 const quoted = (text: string): string => `'${text.replaceAll("'", String.raw`'\''`)}'`;
 
 function curlData(body: SentBody | undefined): readonly string[] {

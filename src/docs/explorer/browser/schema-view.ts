@@ -19,7 +19,7 @@ export function fieldLine(given: ShownSchema, schemas: SchemaReader): readonly C
 /** Maximum number of properties shown at once. */
 const maxShown = 150;
 
-/** Shows properties and items, each of which can be unfolded. */
+/** Shows properties and items, each of which can be expanded. */
 export function schemaTree(given: ShownSchema, schemas: SchemaReader): readonly Child[] {
   const schema = schemas.resolve(given);
   const rows: Child[] = [...propertyRows(schema, schemas, 0)];
@@ -36,7 +36,7 @@ export function schemaTree(given: ShownSchema, schemas: SchemaReader): readonly 
   return rows.length === 0 ? [] : [el('ul', { class: 'schema' }, ...rows)];
 }
 
-/** Shows the properties from `at`; the last row unfolds the rest. */
+/** Shows the properties from the index `at`. The last row expands to the remaining properties. */
 function propertyRows(schema: ShownSchema, schemas: SchemaReader, at: number): readonly Child[] {
   const required = requiredOf(schema);
   const properties = propertiesOf(schema);
@@ -57,7 +57,7 @@ function about(given: ShownSchema, schemas: SchemaReader): readonly Child[] {
   return description === '' ? [] : [el('p', { class: 'hint' }, ...phrase(description))];
 }
 
-/** Shows a line that unfolds to the properties of the schema or of its list items. */
+/** Shows a line that expands to the properties of the schema or of its list items. */
 function below(head: readonly Child[], given: ShownSchema, schemas: SchemaReader): readonly Child[] {
   let at = given;
   for (let depth = 0; depth < 16; depth += 1) {

@@ -7,7 +7,7 @@ const typesOf = ({ type }: ShownSchema): readonly string[] =>
 
 const choices = ['allOf', 'anyOf', 'oneOf'] as const;
 
-/** Returns the parts of `allOf`, `anyOf` and `oneOf`. */
+/** Returns the subschemas in `allOf`, `anyOf` and `oneOf`. */
 export function partsOf(
   schema: ShownSchema,
 ): { readonly keyword: (typeof choices)[number]; readonly of: readonly ShownSchema[] }[] {
@@ -25,7 +25,7 @@ export const propertiesOf = ({ properties }: ShownSchema): readonly (readonly [s
 export const requiredOf = ({ required }: ShownSchema): ReadonlySet<unknown> =>
   new Set(Array.isArray(required) ? required : []);
 
-/** Returns the schema of the items of a list or of the values of a map, which may be a reference. */
+/** Returns the schema of the items of a list or of the values of a map. The returned schema may be a reference. */
 export function innerOf(given: ShownSchema, schemas: SchemaReader): ShownSchema | undefined {
   const schema = schemas.resolve(given);
   if (isObject(schema['items'])) return schema['items'];
@@ -161,7 +161,9 @@ interface GroupVersionKind {
   readonly kind: string;
 }
 
-/** Includes the required properties, or else some optional ones. A Kubernetes object gets its kind, a name and `spec`. */
+/**
+ * Includes the required properties, or else some optional ones. A Kubernetes object gets its kind, a name and `spec`.
+ */
 function objectExample(schema: ShownSchema, schemas: SchemaReader, depth: number): unknown {
   const all = propertiesOf(schema);
   const names = new Set(all.map(([name]) => name));
@@ -183,7 +185,10 @@ function objectExample(schema: ShownSchema, schemas: SchemaReader, depth: number
   };
 }
 
-/** Returns whether a plausible value can be guessed; other optional properties are omitted. */
+/**
+ * Returns whether a plausible value of an optional property can be guessed. Examples omit all other optional
+ * properties.
+ */
 const isGuessable = ({ readOnly, pattern, default: byDefault, examples }: ShownSchema): boolean =>
   readOnly !== true && (pattern === undefined || byDefault !== undefined || examples !== undefined);
 

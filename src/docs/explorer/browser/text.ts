@@ -87,7 +87,7 @@ export interface TextSpan {
   readonly text: string;
 }
 
-/** Maximum number of characters; limits hostile descriptions. */
+/** Maximum number of characters of a description, because a custom resource may have a hostile description. */
 const maxDescription = 10_000;
 
 export function blocksOf(text: string): readonly Block[] {
@@ -105,7 +105,7 @@ export function blocksOf(text: string): readonly Block[] {
 /** Cuts a text to `max` characters. */
 export const shortened = (text: string, max: number): string => (text.length <= max ? text : `${text.slice(0, max)}…`);
 
-/** Joins the lines of a text. A regular expression would take quadratic time for many blanks. */
+/** Joins the lines of a text. A regular expression would take quadratic time for many spaces. */
 const inOneLine = (text: string): string =>
   text
     .split('\n')

@@ -1,4 +1,4 @@
-// The generators of the clients in Go, and what these use.
+// The generators of the clients in Go, and their dependencies.
 module platform.io/test/clients/generated
 
 go 1.26.0

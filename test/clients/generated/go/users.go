@@ -70,7 +70,7 @@ func (c *cases) user() (any, error) {
 	}, nil
 }
 
-// customResource reads the same User as kube-apiserver stores it, through the gateway.
+// customResource reads a User through the gateway, as kube-apiserver stores the User.
 func (c *cases) customResource() (any, error) {
 	const name = "custom-by-go"
 	made, err := c.cluster.CreateIamPlatformIoV1alpha2UserWithResponse(c.ctx, nil, customresources.IoPlatformIamV1alpha2User{

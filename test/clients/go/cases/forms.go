@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/openapi3"
 )
 
-// tableOf removes from a table what differs between runs.
+// tableOf returns a table without the values that differ between runs.
 func tableOf(body []byte) any {
 	var table map[string]any
 	check(json.Unmarshal(body, &table))
@@ -122,7 +122,7 @@ func init() {
 		}
 		return list
 	}
-	// The whole document, as a RESTMapper reads it.
+	// Reads the discovery documents of all groups, as a RESTMapper does.
 	cases["discovery/preferred"] = func(_ context.Context, t *target) any {
 		client := must(discovery.NewDiscoveryClientForConfig(t.config))
 		for _, list := range must(client.ServerPreferredResources()) {

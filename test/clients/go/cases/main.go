@@ -1,7 +1,7 @@
-// Cases for clients of Kubernetes, written with client-go and controller-runtime in the usual way. Each runs against
-// the core nodes of kube-apiserver, the same through our gateway, and against nodes.resources.platform.io, through
-// kube-apiserver's aggregator and at our own port. The results for each are one JSON line on standard output,
-// comparable with the others.
+// Cases for clients of Kubernetes, written with client-go and controller-runtime in the usual way. Each case runs
+// against core nodes, at kube-apiserver and through the gateway, and against nodes.resources.platform.io, through the
+// aggregator and at the port of platform-apiserver. For each case and target, the program prints one JSON line. The
+// results of one case can be compared across targets.
 package main
 
 import (
@@ -69,7 +69,7 @@ func run(ctx context.Context, kubeconfigs [3]string, wanted *regexp.Regexp) erro
 	var running sync.WaitGroup
 	for number, name := range names {
 		for _, target := range targets {
-			// Each has its own node and its own list of objects to clean up.
+			// Each target has its own node and its own list of objects to clean up.
 			target := *target
 			target.own = fmt.Sprintf("own-%d-%s", number, target.name)
 			target.writer = newWriter(cluster)
@@ -94,9 +94,9 @@ func run(ctx context.Context, kubeconfigs [3]string, wanted *regexp.Regexp) erro
 }
 
 var (
-	// isolated lists the cases that use only their target's own node, and so run against all targets at once.
+	// isolated matches the cases that use only the node of their target, so that all targets can run in parallel.
 	isolated = regexp.MustCompile(`^(watch|ahead|controller-runtime|informer)/`)
-	// concurrent lists those of them that also change no setting of the whole program.
+	// concurrent matches the isolated cases that change no global settings, so that they can run in parallel.
 	concurrent = regexp.MustCompile(`^(watch|ahead)/`)
 )
 

@@ -67,7 +67,7 @@ func snapshot(list *unstructured.UnstructuredList, err error, mark string) any {
 	return chunkOf(list, since(list.GetResourceVersion(), mark))
 }
 
-// chunk describes a chunk of a list whose revision may be any that is not older than the mark.
+// chunk describes a chunk of a list, and whether its revision is not older than the mark.
 func chunk(list *unstructured.UnstructuredList, err error, mark string) any {
 	if err != nil {
 		return refusal(err)
@@ -84,7 +84,7 @@ func chunkOf(list *unstructured.UnstructuredList, when any) any {
 	}
 }
 
-// tokenOf returns a continue token in kube-apiserver's format; clients must not create tokens, but expired ones occur.
+// tokenOf returns a continue token in the format of kube-apiserver, for cases with expired and invalid tokens.
 func tokenOf(version int64, start string) string {
 	return base64.RawURLEncoding.EncodeToString(must(json.Marshal(map[string]any{
 		"v": "meta.k8s.io/v1", "rv": version, "start": start,
@@ -125,7 +125,7 @@ func init() {
 			return chunk(list, err, mark)
 		}
 	}
-	// The second chunk has the revision of the first, whatever happens in between.
+	// The second chunk has the revision of the first, whatever is written between the requests.
 	cases["list/chunks"] = func(ctx context.Context, t *target) any {
 		t.writer.create(ctx, "a-1", nil)
 		t.writer.create(ctx, "a-2", nil)
@@ -150,7 +150,7 @@ func init() {
 		rest, err := t.dynamic().List(ctx, metav1.ListOptions{Continue: first.GetContinue(), LabelSelector: "kubernetes.io/hostname!=node-5"})
 		return snapshot(rest, err, first.GetResourceVersion())
 	}
-	// An expired token is rejected with a new one, which continues at the current revision.
+	// The error for an expired token contains a new token, which continues the list at the current revision.
 	cases["list/continued too late"] = func(ctx context.Context, t *target) any {
 		mark := t.writer.create(ctx, "a-1", nil)
 		path := "?limit=2&continue=" + tokenOf(1, "node-3\x00")
@@ -176,7 +176,7 @@ func init() {
 		check(err)
 		return map[string]any{"asked": options, "paged": paged, "size": meta.LenList(list)}
 	}
-	// client-go handles a list that expires between chunks by reading it again completely.
+	// If a list expires between chunks, client-go reads the whole list again.
 	cases["list/pager too late"] = func(ctx context.Context, t *target) any {
 		refusals := []any{}
 		pages := pager.New(func(ctx context.Context, asked metav1.ListOptions) (runtime.Object, error) {
@@ -255,7 +255,7 @@ func init() {
 			return since(node.GetResourceVersion(), mark)
 		}
 	}
-	// Every way of requesting the latest state returns a write that has just been made.
+	// Every request for the latest objects returns a write that has just been made.
 	cases["version/newest"] = func(ctx context.Context, t *target) any {
 		seen := []string{}
 		for attempt := range 5 {

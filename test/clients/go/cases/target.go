@@ -63,7 +63,7 @@ func (t *target) scheme() *runtime.Scheme {
 	return scheme
 }
 
-// typed returns a client with Go types, which prefers protobuf like generated ones.
+// typed returns a client with Go types, which prefers protobuf like generated clients.
 func (t *target) typed() (rest.Interface, runtime.ParameterCodec) {
 	config, scheme := rest.CopyConfig(t.config), t.scheme()
 	config.GroupVersion = &t.gv
@@ -143,7 +143,7 @@ func (w *writer) remove(ctx context.Context, name string) {
 	delete(w.created, name)
 }
 
-// cleanUp deletes what a case has left behind.
+// cleanUp deletes the objects that a case has created and not deleted.
 func (w *writer) cleanUp() {
 	for name := range w.created {
 		if err := w.nodes.Delete(context.Background(), name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {

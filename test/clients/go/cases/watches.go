@@ -56,7 +56,7 @@ func collect(ctx context.Context, events watch.Interface, count int, marks map[s
 				return append(seen, "end")
 			}
 			if node, isNode := found.Object.(metav1.Object); isNode && found.Type == watch.Modified && marks[node.GetResourceVersion()] == "" {
-				continue // Written by the control plane itself.
+				continue // The control plane also writes to nodes.
 			}
 			// The server decides how often it sends bookmarks.
 			if text := event(found, marks); len(seen) == 0 || text != seen[len(seen)-1] {
@@ -154,7 +154,7 @@ func init() {
 			if asked.TimeoutSeconds == nil {
 				asked.TimeoutSeconds = seconds(1)
 				if asked.AllowWatchBookmarks {
-					asked.TimeoutSeconds = seconds(3) // A bookmark is sent 2 s before the end.
+					asked.TimeoutSeconds = seconds(3) // kube-apiserver sends a bookmark 2 s before the end.
 				}
 			}
 			events, err := t.dynamic().Watch(ctx, asked)
@@ -216,7 +216,7 @@ func init() {
 	}
 }
 
-// withoutTimes removes from a frame what differs between runs.
+// withoutTimes removes the times, IDs and versions that differ between runs from a frame.
 func withoutTimes(frame map[string]any) any {
 	object, _ := frame["object"].(map[string]any)
 	scrub := func(object map[string]any) {

@@ -1,4 +1,4 @@
-// A receiver of OTLP with the official types: collector HTTP_ADDRESS GRPC_ADDRESS prints each span that it receives as a line
+// A receiver of OTLP with the official types. `collector HTTP_ADDRESS GRPC_ADDRESS` prints each received span as a line
 // of JSON. kube-apiserver exports spans over gRPC, and platform-apiserver over HTTP.
 package main
 

@@ -1,6 +1,6 @@
-// A typical controller with leader election: controller KUBECONFIG NAMESPACE IDENTITY copies the value of each ConfigMap
-// with the label `copied` into an annotation of the same name, and records IDENTITY in the annotation `by`. The program prints a line when it
-// leads.
+// A typical controller with leader election. `controller KUBECONFIG NAMESPACE IDENTITY` copies the value of each
+// ConfigMap with the label `copied` into an annotation of the same name, and records IDENTITY in the annotation `by`.
+// The program prints a line when it becomes the leader.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// A typical client-go program: two informers for nodes.resources.platform.io, one with the dynamic client and one that
-// reads only metadata. It prints their events, one JSON object per line, until its standard input ends.
+// A typical client-go program with two informers for nodes.resources.platform.io: one uses the dynamic client, and the
+// other reads only metadata. The program prints each event as a line of JSON until its standard input ends.
 package main
 
 import (

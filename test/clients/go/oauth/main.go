@@ -1,6 +1,6 @@
 // Every flow of OAuth 2.0 and OpenID Connect that the server supports, written with golang.org/x/oauth2 and go-oidc in
-// the usual way: oauth ISSUER reads the login from standard input, and prints its results as one JSON object,
-// comparable with that of ../../python/oauth_flows.py. SSL_CERT_FILE names the trusted CA.
+// the usual way. `oauth ISSUER` reads the login from standard input, and prints its results as one JSON object with the
+// same form as from ../../python/oauth_flows.py. SSL_CERT_FILE names the trusted CA.
 package main
 
 import (
@@ -196,7 +196,7 @@ func (f *flows) introspected(client *oauth2.Config, token *oauth2.Token) ([]any,
 	return []any{result["active"], result["client_id"], result["username"]}, err
 }
 
-// revoke reports what is left of a token after its revocation.
+// revoke revokes a session, and returns how userinfo, a refresh and introspection respond to its tokens.
 func (f *flows) revoke(client *oauth2.Config, token *oauth2.Token) ([]any, error) {
 	if err := f.post(client, f.Revocation, url.Values{"token": {token.RefreshToken}}, nil); err != nil {
 		return nil, err

@@ -1,6 +1,6 @@
-// The login of a tool that no package registry provides, with the libraries that the tool uses: replay reads its settings as JSON from
-// SETTINGS, prints the address that it opens, receives the response at its redirect URI on this machine, and prints the
-// result as JSON. SSL_CERT_FILE names the trusted CA.
+// The login of a tool that no package registry provides, with the libraries that the tool uses. The program reads the
+// settings as JSON from SETTINGS, and prints the address at which the user logs in. It receives the authorization
+// response at its redirect URI on this machine, and prints the result as JSON. SSL_CERT_FILE names the trusted CA.
 package main
 
 import (
@@ -44,7 +44,7 @@ type settings struct {
 type result struct {
 	Error string `json:"error,omitempty"`
 	Token string `json:"token"`
-	// The same token after a refresh.
+	// The token that the tool forwards after a refresh.
 	Refreshed  string            `json:"refreshed"`
 	Attributes map[string]string `json:"attributes"`
 }
@@ -168,7 +168,7 @@ func (t *tool) verified(token *oauth2.Token) (string, error) {
 	return raw, err
 }
 
-// attributes evaluates each expression on the claims of the id_token, and if it has no result, on userinfo.
+// attributes evaluates each expression on the claims of the id_token, and without a result, on the userinfo response.
 func (t *tool) attributes(token *oauth2.Token) (map[string]string, error) {
 	if len(t.Attributes) == 0 {
 		return nil, nil

@@ -1,6 +1,6 @@
-// A component with delegated authentication: reviewer KUBECONFIG [AUDIENCE…] reads a token from standard input, creates a
-// TokenReview with client-go, and prints what it sent and the response as one JSON object. It sends protobuf, the default
-// of client-go, unless CONTENT_TYPE names another media type.
+// A component with delegated authentication. `reviewer KUBECONFIG [AUDIENCE…]` reads a token from standard input, and
+// creates a TokenReview with client-go. The program prints the media types of the request and the status of the review
+// as one JSON object. It sends protobuf, the default of client-go, unless CONTENT_TYPE names another media type.
 package main
 
 import (

@@ -19,7 +19,7 @@ import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 
-/** Flows FLOW KUBECONFIG NAMESPACE prints what the client sees, the same as ../fabric8 for the same flow. */
+/** `Flows FLOW KUBECONFIG NAMESPACE` prints the results of a flow, which equal the results of ../fabric8. */
 public class Flows {
   private static final String NAME = "by-client-java";
   private final ApiClient client;

@@ -21,7 +21,7 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 
-/** Flows FLOW KUBECONFIG NAMESPACE prints what the client sees, the same as ../client-java. */
+/** `Flows FLOW KUBECONFIG NAMESPACE` prints the results of a flow, which equal the results of ../client-java. */
 public class Flows {
   private static final String NAME = "by-fabric8";
   private final KubernetesClient client;

@@ -42,9 +42,9 @@ import org.springframework.web.util.UriComponents;
 import org.springframework.web.util.UriComponentsBuilder;
 
 /**
- * The flows of a web application and a resource server with Spring Security, without their servlets. The program reads the properties
- * of application.yaml from one line, separated by tabs. It prints the address to which an application sends the browser, reads the
- * address to which the browser returned, and prints its results.
+ * The flows of a web application and a resource server with Spring Security, without servlets. The program reads the
+ * properties of application.yaml from one line, separated by tabs. It prints the address to which a web application
+ * redirects the browser for the login, reads the address to which the browser returned, and prints its results.
  */
 public class Flows {
   private final String issuer;

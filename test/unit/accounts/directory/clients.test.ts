@@ -46,7 +46,7 @@ describe('a client with a secret', () => {
     ['web', 'rejected', []],
     ['app', 'rejected', ['right\n']],
     ['nobody', 'rejected', ['right']],
-  ])('authentication of the client %s is %s with the presented secrets %j', async (name, outcome, secrets) => {
+  ])('a request of the client %s is %s with the presented secrets %j', async (name, outcome, secrets) => {
     expect(await authenticate(name, ...secrets)).toBe(outcome === 'accepted' ? name : undefined);
   });
 
@@ -83,7 +83,7 @@ describe('a client with a hashed secret', () => {
     }
   });
 
-  test('a client with a hashed secret is rejected with its old secret once the hash is replaced', async () => {
+  test('a client with a hashed secret is rejected with the old secret once the configured hash is replaced', async () => {
     expect(await authenticate('web', 'right')).toBe('web');
     configure({ name: 'web', secretHash: accounts.hashes.of('next', cheap) });
     expect(await authenticate('web', 'right')).toBeUndefined();
@@ -100,7 +100,7 @@ describe('a client with a hashed secret', () => {
   });
 
   test.each(['web', 'plain', 'nobody', 'platform-cli'])(
-    'a wrong secret of the client %s costs one hash, so that the duration does not reveal which clients exist',
+    'a wrong secret for the client %s costs one hash computation, so that the response time does not reveal which clients exist',
     async (name) => {
       expect(await workOf(name, 'wrong')).toBe(1);
       expect(await workOf(name, 'wrong', 'also wrong')).toBe(2);
@@ -109,10 +109,7 @@ describe('a client with a hashed secret', () => {
 });
 
 describe('secrets in many requests from one address', () => {
-  /**
-   * Number of requests. It exceeds the hashes that one address may have running and queued, whatever the number of
-   * cores.
-   */
+  /** Number of requests. It exceeds the maximum of running and queued hashes of one address on any number of cores. */
   const many = 80;
 
   test.each(['web', 'nobody'])(
@@ -139,7 +136,7 @@ describe('secrets in many requests from one address', () => {
 describe('the well-known client', () => {
   const wellKnown = { name: 'platform', secret: 'platform' };
 
-  test('the well-known client is marked as well-known, and so is any client with the same secret', () => {
+  test('only the well-known client "platform" is marked as well-known, and only its default secret is marked as known', () => {
     configure(wellKnown, { name: 'web', secret: 'platform' });
     expect(accounts.directory.clients.get('platform')).toMatchObject({ isWellKnown: true, hasKnownSecret: true });
     expect(accounts.directory.clients.get('web')).toMatchObject({ isWellKnown: false, hasKnownSecret: false });
@@ -157,7 +154,7 @@ describe('the well-known client', () => {
 });
 
 describe('the built-in clients', () => {
-  test('the built-in clients are public, act only for users, and require consent unless they are pages of this server', () => {
+  test('the built-in clients are public, act only on behalf of users, and require consent, except for the documentation page', () => {
     configure();
     const { clients } = accounts.directory;
     expect(clients.names.toSorted()).toEqual(['platform-cli', 'platform-docs', 'platform-pages']);

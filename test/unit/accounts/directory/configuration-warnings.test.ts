@@ -88,7 +88,7 @@ test('no warning is reported for Secrets that have not been read yet', async () 
   expect(reported).toEqual([[expect.objectContaining({ path: 'authentication.clients[1] (b).secretRef' })]]);
 });
 
-test('an e-mail address shared by two configured users is reported for both of them', async () => {
+test('an e-mail address that two configured users share is reported for both users', async () => {
   await configure({
     users: [
       { username: 'erin', email: 'Both@example.com' },
@@ -103,7 +103,7 @@ test('an e-mail address shared by two configured users is reported for both of t
   ]);
 });
 
-test('missing tokens of the audit webhook and of the trace receiver, and a missing credential of the log store, are reported with their paths', () => {
+test('missing credentials of the audit webhook, the trace receiver and the log store are reported with their configuration paths', () => {
   const tokenRef = { name: 'one', key: 'two' };
   const audit = { webhook: { tokenRef } } as unknown as PlatformConfiguration['audit'];
   const logging = { store: 'loki', loki: { tokenRef } } as unknown as PlatformConfiguration['logging'];

@@ -41,7 +41,7 @@ describe('a User object', () => {
     });
   });
 
-  test('a User object has no password without a Secret', async () => {
+  test('a User object without a Secret becomes an account without a password', async () => {
     await accounts.putUser('bob', {}, false);
     expect(account('bob')).toMatchObject({ active: true, passwordHash: undefined, credentialID: '' });
   });
@@ -55,7 +55,7 @@ describe('a User object', () => {
     expect(account('bob')).toBeUndefined();
   });
 
-  test('a User object recreated under the same name has another uid and no password', async () => {
+  test('a User object that is recreated under the same name becomes an account with a new uid and no password', async () => {
     const first = await accounts.putUser('bob');
     accounts.cluster.delete(usersPath, 'bob');
     expect(await accounts.putUser('bob', {}, false)).not.toBe(first);
@@ -73,7 +73,7 @@ describe('a User object', () => {
 
   // evidence: system-group-inactive
   test.each(['system:masters', 'system:authenticated'])(
-    'a User object with the reserved group %s is not active',
+    'a User object with the reserved group %s becomes an inactive account',
     async (group) => {
       await accounts.putUser('mallory', { groups: ['m', group] });
       expect(account('mallory')?.active).toBe(false);
@@ -89,12 +89,12 @@ describe('a User object', () => {
   });
 
   // evidence: system-username-inactive
-  test('a User object whose name begins with system: is not active', async () => {
+  test('a User object whose name begins with system: becomes an inactive account', async () => {
     await accounts.putUser('system:admin');
     expect(account('system:admin')?.active).toBe(false);
   });
 
-  test('a User object in any state other than Active is not active', async () => {
+  test('a User object with an unknown spec.state becomes an inactive account', async () => {
     await accounts.putUser('bob', { state: 'Suspended' });
     expect(account('bob')?.active).toBe(false);
   });
@@ -104,7 +104,7 @@ describe('a User object', () => {
     expect(account('bob')).toMatchObject({ groups: ['b'], passwordChangeRequired: true });
   });
 
-  test('a User object keeps its account when only its status changes', async () => {
+  test('a User object keeps the same account when only the status of the object changes', async () => {
     await accounts.putUser('bob');
     const before = account('bob');
     const user = accounts.cluster.get(usersPath, 'bob');
@@ -114,7 +114,7 @@ describe('a User object', () => {
     expect(account('bob')).toBe(before);
   });
 
-  test('a User object has no password if the hash is in a Secret of another type', async () => {
+  test('a User object becomes an account without a password if its Secret has the wrong type', async () => {
     const uid = await accounts.putUser('bob', {}, false);
     await putSecret(`platform-user-${uid}`, { passwordHash: account('alice')?.passwordHash ?? '' });
     expect(account('bob')?.passwordHash).toBeUndefined();
@@ -127,7 +127,7 @@ describe('a User object', () => {
     await putSecret(passwordSecretOf(uid).name, values, passwordSecretType);
     expect(account('bob')).toMatchObject({
       passwordHash,
-      // The first half of the SHA-256 of the hash.
+      // The first half of the SHA-256 digest of the password hash.
       credentialID: '5a09b8c79dabab10808e788ee0f9dd4f',
       unlocked: '2026-01-01T00:00:00Z',
     });
@@ -144,7 +144,7 @@ describe('a User object', () => {
   });
 });
 
-/** Configures alice with her password in a Secret, which does not exist yet. */
+/** Configures alice with a reference to a password Secret that does not exist yet. */
 const configureSecret = (rest: object = {}): void =>
   accounts.configure({
     users: [{ username: 'alice', passwordHash: undefined, passwordRef: { name: 'alice', key: 'hash' }, ...rest }],
@@ -159,7 +159,7 @@ test('a configured user must change the password until the Secret records a pass
   expect(account('alice')).toMatchObject({ passwordHash, passwordChangeRequired: false });
 });
 
-test('an identity provider manages the passwords of its users while it is configured', async () => {
+test('an identity provider manages the passwords of its users while the provider is configured', async () => {
   const ldap = { url: 'ldaps://corp.example', userSearch: { base: 'dc=example' } };
   await accounts.putUser('bob', { identities: [identity] }, false);
   const keepers = (): readonly string[] | undefined => {
@@ -217,7 +217,7 @@ describe('while the Users cannot be read', () => {
   });
 });
 
-test('a login with an unknown name takes as long as hashing the password of a User object', async () => {
+test('a login with an unknown name computes a hash with the parameters of the stored hashes', async () => {
   accounts.configure({ users: [] });
   await accounts.putUser('bob');
   await accounts.putUser('carol', {}, false);
@@ -226,7 +226,7 @@ test('a login with an unknown name takes as long as hashing the password of a Us
   expect(accounts.hashes.verified).toEqual(['bcrypt:4']);
 });
 
-test('a login with an unknown name costs a hash with the preferred parameters while no stored hash can be read', async () => {
+test('a login with an unknown name computes a hash with the preferred parameters while no stored hash can be read', async () => {
   configureSecret();
   await settle();
   accounts.hashes.verified.length = 0;
@@ -313,7 +313,7 @@ describe('failed logins are reset', () => {
     expect(unlockedNames).toEqual(['bob', 'bob']);
   });
 
-  test("failed logins are reset when a configured user is unlocked, but not by an unlock time in a new user's Secret", async () => {
+  test('failed logins are reset when a configured user is unlocked, but not when a newly configured user has an unlock time', async () => {
     const values = { alice: accounts.hashes.of('a', 'bcrypt:4'), eve: accounts.hashes.of('e', 'bcrypt:4') };
     await putSecret('passwords', { ...values, 'eve.unlocked': 'first' });
     accounts.configure({ users: [withSecret('alice')] });
@@ -327,7 +327,7 @@ describe('failed logins are reset', () => {
   });
 });
 
-/** Starts to wait until `shows` holds; returns a function that reports whether the wait is over. */
+/** Starts a wait until `shows` returns true, and returns a function that reports whether the wait is over. */
 const waits = async (shows: () => boolean): Promise<() => boolean> => {
   let isDone = false;
   void accounts.directory.waitUntil(shows).then(() => (isDone = true));

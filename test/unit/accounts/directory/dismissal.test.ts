@@ -1,4 +1,4 @@
-/** Sessions are revoked permanently when their user, password, link, provider or client is removed, or the user is disabled. */
+/** Permanent revocation of sessions whose user, password, link, provider or client is removed or disabled. */
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { KubeError } from '../../../../src/cluster/client/kube-error.ts';
 import { sessionsPath, usersPath } from '../../../../src/config/names.ts';
@@ -41,7 +41,7 @@ async function beginAs(userName: string, user: Identity): Promise<() => string> 
   return () => phaseOf(session.metadata.name);
 }
 
-/** Sets the hash of a User; `rehashed` is the record of a new hash of the same password. */
+/** Sets the password hash of a User. `rehashed` records that the new hash is of the same password. */
 async function setHash(username: string, passwordHash: string, rehashed?: string): Promise<void> {
   const { name, key } = passwordSecretOf(accounts.directory.account(username)?.uid ?? '');
   const secrets = `/api/v1/namespaces/${namespace}/secrets`;
@@ -186,7 +186,7 @@ describe('a session is revoked at once and permanently', () => {
 });
 
 describe('a session is not revoked', () => {
-  test('a session is not revoked when the configuration changes but its identity provider stays', async () => {
+  test('a session is not revoked when a configuration change keeps the identity provider of the session', async () => {
     await accounts.putUser('bob', { identities: [identity] });
     const bob = await beginAs('bob', identity);
     accounts.configure({ users, clients: [...clients, { name: 'more', secret: 'x' }], identityProviders: [corp] });
@@ -209,7 +209,7 @@ describe('a session is not revoked', () => {
     expect(alice()).toBe('Active');
   });
 
-  test('a session is not revoked when this replica has not seen its user yet', async () => {
+  test('a session is not revoked when the configuration of this replica does not contain the user of the session yet', async () => {
     const elsewhere = await startAccounts({ beside: accounts });
     try {
       elsewhere.configure({ users: [...users, { username: 'new' }], clients });
@@ -223,7 +223,7 @@ describe('a session is not revoked', () => {
     }
   });
 
-  test('a session is not revoked while the password of its User cannot be read, or afterwards', async () => {
+  test('a session is not revoked while the password of its User cannot be read, nor when the password can be read again', async () => {
     await accounts.putUser('bob');
     const bob = await begin('bob');
     const { passwordHash = '' } = accounts.directory.account('bob') ?? {};
@@ -241,14 +241,14 @@ describe('a session is not revoked', () => {
     expect(bob()).toBe('Active');
   });
 
-  test('a device authorization that waits for approval is not revoked', async () => {
+  test('a session of a device authorization is not revoked while the authorization waits for approval', async () => {
     const device = { userCode: 'BCDF-GHJK', sourceIP: '192.0.2.1', life: 10 * minute, refreshable: true };
     await accounts.sessions.devices.create({ clientID: 'web' }, device);
     await accounts.clock.advance(5 * minute);
     expect(await accounts.sessions.devices.findPending(device.userCode)).toBeDefined();
   });
 
-  test('a session is not revoked when it belongs to a client or ServiceAccount whose client still exists', async () => {
+  test('a session of a client or of a ServiceAccount is not revoked while the client exists', async () => {
     const { username: userName, uid: userUID } = accounts.directory.clients.get('web')?.subject ?? {
       username: '',
       uid: '',
@@ -276,7 +276,7 @@ describe('the sweep revokes a session', () => {
     await accounts.putUser('bob');
     await accounts.putUser('bob', { state: 'Disabled' });
     const bob = await begin('bob');
-    // This replica may not know the user yet.
+    // The user can still be unknown to this replica.
     await accounts.clock.advance(minute);
     expect(bob()).toBe('Active');
     await accounts.clock.advance(5 * minute);
@@ -379,7 +379,11 @@ describe('isDismissed()', () => {
       () => ({ ...ofAlice(), userUID: 'another' }),
       { now: true, whileRefused: false },
     ],
-    ['without a user yet', () => ({ userName: '', userUID: '' }), { now: false, whileRefused: false }],
+    [
+      'of a device authorization without a user yet',
+      () => ({ userName: '', userUID: '' }),
+      { now: false, whileRefused: false },
+    ],
     [
       'of a ServiceAccount',
       () => ({ subjectKind: 'ServiceAccount' as const, userName: 'system:serviceaccount:a:b', userUID: 'u' }),
@@ -391,7 +395,7 @@ describe('isDismissed()', () => {
     expect(await isDismissed(changes())).toBe(expected.whileRefused);
   });
 
-  test('isDismissed() returns false for Users while they cannot be read, but recognizes removed configured users', async () => {
+  test('isDismissed() returns false for sessions of Users that cannot be read, and true for sessions of removed configured users', async () => {
     const uid = await accounts.putUser('bob');
     const spec = { clientID: 'console', createdAt: '', expiresAt: '' };
     accounts.client.holdWatches();

@@ -44,7 +44,7 @@ describe('the session of a user', () => {
     ['the user is disabled', () => bob({ state: 'Disabled' })],
     ['the user is deleted', () => accounts.cluster.delete(usersPath, 'bob')],
     [
-      'the user is replaced by one of the same name',
+      'the user is replaced by another user of the same name',
       async () => {
         accounts.cluster.delete(usersPath, 'bob');
         await bob();

@@ -8,7 +8,7 @@ import { startAccounts, type Accounts } from '../../../labs/accounts.ts';
 import { settle } from '../../../labs/cluster-fakes.ts';
 
 let accounts: Accounts;
-/** Client of these conditions only; the replica has a separate client. */
+/** Client that only the `UserConditions` under test uses. The replica has a separate client. */
 let client: MemoryClient;
 let conditions: UserConditions;
 let lines: () => string[];
@@ -24,7 +24,7 @@ afterEach(async () => {
   await accounts.stop();
 });
 
-/** The memory cluster serves the status as a separate object. */
+/** Paths and bodies of the status patches; the memory cluster stores the status as a separate object. */
 const patches = (): unknown[] => client.requestsTo('PATCH', '/status').map(({ path, body }) => ({ path, body }));
 
 async function checkUser(username: string): Promise<void> {
@@ -33,7 +33,7 @@ async function checkUser(username: string): Promise<void> {
   await settle();
 }
 
-test('a User who is allowed to log in gets the condition Accepted unless it is already set', async () => {
+test('a User who is allowed to log in gets the condition Accepted, unless the condition is already set', async () => {
   await accounts.putUser('bob');
   const { resourceVersion } = accounts.users.get('bob')?.metadata ?? {};
   await checkUser('bob');
@@ -61,7 +61,7 @@ test.each([
   ['alice', {}, 'ConfiguredUser'],
   ['mallory', { groups: ['system:masters'] }, 'SystemName'],
 ])(
-  'a User who is not allowed to log in gets the condition Accepted with the status False: %s',
+  'the User %s with the spec %j is not allowed to log in and gets the status False and the reason %s in the condition Accepted',
   async (username, spec, reason) => {
     await accounts.putUser(username, spec);
     await checkUser(username);
@@ -101,7 +101,7 @@ const reportedTo = (username: string): unknown[] =>
       first === undefined ? [] : [`${first.status} ${first.reason}`, first.message],
     );
 
-/** The memory cluster has no status beside the object, so the written conditions are stored here. */
+/** Copies the last written status into the User, since the memory cluster stores the status as a separate object. */
 async function write(username: string): Promise<void> {
   const user = accounts.cluster.get(usersPath, username);
   const { body } = client.requestsTo('PATCH', `${username}/status`).at(-1) ?? {};
@@ -116,7 +116,7 @@ async function write(username: string): Promise<void> {
 const but = (name: string): string =>
   `the user is allowed to log in while Active, but not with the e-mail address (shared with ${name})`;
 
-test('two Users each have a condition that names the other as long as they share an e-mail address', async () => {
+test('while two Users share an e-mail address, each of them has a condition that names the other User', async () => {
   await accounts.putUser('bob', { email: 'both@example.com' });
   await checkUser('bob');
   await write('bob');
@@ -130,7 +130,7 @@ test('two Users each have a condition that names the other as long as they share
   expect(reportedTo('bob').slice(4)).toEqual(['True Accepted', expect.any(String)]);
 });
 
-test("a User's condition changes when the other owner of the shared e-mail address is deleted or replaced", async () => {
+test('the condition of a User changes when another User with the same e-mail address is deleted or replaced', async () => {
   await accounts.putUser('bob', { email: 'both@example.com' });
   await accounts.putUser('carol', { email: 'both@example.com' });
   await checkUser('bob');

@@ -20,7 +20,7 @@ const carol = { username: 'carol', uid: 'uid-of-carol' };
 let clock: FakeClock;
 let cluster: MemoryCluster;
 let settings: { keep: number; maxEntries: number };
-/** Bob is an object of the cluster. */
+/** Users in the configuration; bob is a User object instead. */
 let configured: (typeof alice)[];
 /** Users whose logins were reported, with the login times. */
 let loggedIn: [uid: string, time: string][];
@@ -105,7 +105,7 @@ describe('the login history of a user', () => {
     expect(await histories.of(alice)).toHaveLength(1);
   });
 
-  test('the login history of a user is limited in length and age', async () => {
+  test('the login history of a user is limited in the number and age of its entries', async () => {
     settings = { maxEntries: 3, keep: hour };
     const { histories } = replica();
     for (let index = 0; index < 5; index += 1) {
@@ -241,7 +241,7 @@ const failWith = ({ client }: { readonly client: MemoryClient }, method: string,
 
 describe('a history write that the cluster rejects', () => {
   test.each([400, 404, 409, 422])(
-    'an addition to a history that the cluster rejects with %i is repeated as a write of the whole object',
+    'when the cluster rejects an addition to a history with %i, the replica writes the whole object instead',
     async (code) => {
       const made = replica();
       made.histories.add(alice, login({ sourceIP: '192.0.2.1' }));
@@ -260,7 +260,7 @@ describe('a history write that the cluster rejects', () => {
     ['a later write', [409, 409, 409, 409, 409], 1],
     ['a later write', [500], 1],
     ['a later write', [404], 1],
-  ])('a write of a whole history succeeds at %s despite the rejections %j', async (_, codes, warnings) => {
+  ])('a whole history is successfully written at %s despite the rejections %j', async (_, codes, warnings) => {
     const made = replica();
     failWith(made, 'POST', codes);
     made.histories.add(alice, login());
@@ -371,7 +371,7 @@ describe('sweeping login histories', () => {
 const deletions = (client: MemoryClient): number => client.requests.filter(({ method }) => method === 'DELETE').length;
 
 describe('a sweep of login histories', () => {
-  test('a sweep of login histories keeps a history that was written in the meantime, and continues with the others', async () => {
+  test('a sweep of login histories keeps a history that was written in the meantime, and continues with the other histories', async () => {
     await written();
     configured = [];
     const { client, histories } = replica();
@@ -462,7 +462,7 @@ describe('a sweep of login histories', () => {
 });
 
 test.each([0, 403, 500])(
-  'an addition to a history that fails with the status %i is retried later as an addition',
+  'when an addition to a history fails with the status %i, the replica does not write the whole object instead',
   async (code) => {
     const { client, histories } = replica();
     histories.add(alice, login());

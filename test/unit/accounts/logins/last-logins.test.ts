@@ -8,7 +8,7 @@ import type { MemoryClient } from '../../../fakes/cluster.ts';
 import { startAccounts, type Accounts } from '../../../labs/accounts.ts';
 
 let accounts: Accounts;
-/** Client of these last logins only. */
+/** Client that only the `LastLogins` under test uses. */
 let client: MemoryClient;
 let lastLogins: LastLogins;
 let bob: { username: string; uid: string };
@@ -45,7 +45,7 @@ test('the last login is written at most once a minute, even if the watch lags', 
   expect(patches()).toHaveLength(2);
 });
 
-test('the last login is not written if another replica has just written it', async () => {
+test('the last login is not written if another replica has just written a last login of the user', async () => {
   const written = { metadata: { name: 'bob' }, spec: {}, status: { lastLoginTime: now() } };
   await accounts.clock.advance(30_000);
   accounts.cluster.put(usersPath, written);
@@ -78,7 +78,7 @@ test('a failed write of the last login is retried', async () => {
   expect(patches()).toHaveLength(2);
 });
 
-test('the last login is not written by a replica that first sees the write of another replica', async () => {
+test('a pending last login is not written if another replica writes a last login of the user first', async () => {
   note();
   accounts.cluster.put(usersPath, { metadata: { name: 'bob' }, spec: {}, status: { lastLoginTime: now() } });
   await accounts.clock.advance(1);
@@ -86,7 +86,7 @@ test('the last login is not written by a replica that first sees the write of an
   expect(patches()).toHaveLength(0);
 });
 
-test('the last login is written at the latest when the replica stops', async () => {
+test('a pending last login is written when the replica stops', async () => {
   note();
   await lastLogins.stop();
   expect(patches()).toHaveLength(1);

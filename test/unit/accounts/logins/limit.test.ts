@@ -68,7 +68,7 @@ describe('the delay of a user', () => {
     expect(wait(attempt('bob', '10.1.0.1'))).toBe(0);
   });
 
-  test('the delay of a user ends after its duration, which is reported in whole seconds, rounded up', () => {
+  test('the delay of a user is reported in whole seconds, rounded up, until the delay is over', () => {
     const { wait, fail, advance } = lab();
     fail(attempt('alice'), 4);
     expect(wait(attempt('alice'))).toBe(2);
@@ -178,7 +178,7 @@ describe('the hard limit', () => {
     expect(wait(attempt('alice'))).toBe(4 * 60);
   });
 
-  test('the hard limit of an IPv6 /48 counts failures from all its /64s, and is five times that of an address', () => {
+  test('the hard limit of an IPv6 /48 counts failures from all its /64s, and is five times the limit of an address', () => {
     const { wait, fail } = lab({ ...limit, perClient: 1_000 });
     const addresses = Array.from({ length: 5 * limit.perAddress + 1 }, (_, index) => `2001:db8:1:${index}::1`);
     const [first = '', last = '', ...others] = addresses;
@@ -190,9 +190,9 @@ describe('the hard limit', () => {
   });
 
   test.each([
-    ['at most half of perClient', { perAddress: 300, perClient: 1_000 }, 500],
-    ['at most half of an odd perClient, rounded down', { perAddress: 12, perClient: 31 }, 15],
-    ['perAddress if that is more', { perAddress: 12, perClient: 20 }, 12],
+    ['half of `perClient` if that is less than five times `perAddress`', { perAddress: 300, perClient: 1_000 }, 500],
+    ['half of `perClient`, rounded down, if `perClient` is odd', { perAddress: 12, perClient: 31 }, 15],
+    ['`perAddress` if half of `perClient` is less than `perAddress`', { perAddress: 12, perClient: 20 }, 12],
   ])('the hard limit of an IPv6 /48 is %s', (_, chosen, max) => {
     const { wait, fail } = lab({ ...limit, ...chosen });
     for (let index = 1; index < max; index += 1) fail(attempt(`nobody-${index}`, addressOf(index)));
@@ -213,7 +213,7 @@ describe('the hard limit', () => {
     expect(limiter.enter(guess('alice', '2001:db8:1:a::2'))).toBe(0);
     expect(limiter.enter(guess('alice', '2001:db8:1:b::1'))).toBe(limit.within / second);
     expect(limiter.enter(guess('bob', '2001:db8:1:a::1'))).toBe(limit.within / second);
-    // The limit of its own /64 still applies.
+    // The limit of the /64 itself still applies.
     for (let index = 0; index < limit.perAddress; index += 1)
       limiter.failed(guess(`neighbor-${index}`, '2001:db8:1:a::3'));
     expect(limiter.enter(guess('alice', '2001:db8:1:a::2'))).toBe(limit.within / second);
@@ -234,7 +234,7 @@ describe('the hard limit', () => {
     ['an address', (index: number) => attempt(`name-${index}`)],
   ])('the hard limit of %s ignores failures older than a window, even during a continuous flood', (_, one) => {
     const { limiter, wait, advance } = lab();
-    // Ten within a window; twelve per address and thirty per client are allowed.
+    // Each window contains ten failures. The limits are twelve per address and thirty per client.
     for (let index = 0; index < 500; index += 1) {
       expect(wait(one(index))).toBe(0);
       limiter.failed(one(index));
@@ -251,7 +251,7 @@ describe('the hard limit', () => {
     ['separately', '2001:db8::1', '2001:db8:1::1'],
     ['separately', '1::', '::1'],
     ['separately', '10.0.0.1', '10.0.0.2'],
-  ])('the hard limit counts failures from two IPv6 addresses %s: %s and %s', (outcome, one, other) => {
+  ])('the hard limit counts failures from two addresses %s: %s and %s', (outcome, one, other) => {
     const isSame = outcome === 'together';
     const { wait, fail } = lab();
     fail(attempt('alice', one), limit.maxTries);
@@ -274,7 +274,7 @@ describe('the hard limit', () => {
     expect(wait(attempt('alice', '10.1.0.1'))).toBeGreaterThan(0);
   });
 
-  test('the hard limit distinguishes all pairs of user and address, whatever their names', () => {
+  test('the hard limit counts failures separately for each pair of user and address, whatever characters the names contain', () => {
     const { wait, fail } = lab();
     fail(attempt('a","b', 'c'), limit.maxTries);
     expect(wait(attempt('a', 'b","c'))).toBe(0);
@@ -344,7 +344,7 @@ describe('guesses at a client secret', () => {
     expect(limiter.retryAfter(secret('console', '10.1.0.1'))).toBe(0);
   });
 
-  test('guesses at a client secret are counted separately from guesses at device codes and passwords, whatever the names', () => {
+  test('guesses at a client secret are counted separately from guesses at device codes and passwords, even with similar names', () => {
     const names = ['alice', 'device:alice', 'p:alice', 'u:alice', '["alice","10.0.0.1"]', ''];
     const all = names.flatMap((username): Attempt[] => [
       attempt(username),
@@ -383,7 +383,7 @@ test('guesses at provider login codes are limited per address, and counted separ
   expect(limiter.retryAfter(secret('console', '10.0.0.1'))).toBe(0);
 });
 
-/** Starts all attempts before one has ended; each attempt that the limiter allows fails. */
+/** Starts all attempts before the first one ends. Every attempt that the limiter allows fails. */
 async function allFail(limiter: LoginLimiter, attempts: readonly Attempt[]): Promise<number> {
   let admitted = 0;
   await Promise.all(
@@ -408,7 +408,7 @@ describe('concurrent login attempts', () => {
     ['of any user from one address', (index: number) => attempt(`name-${index}`), limit.perAddress],
     ['of any user through one client', (index: number) => attempt(`name-${index}`, `10.0.0.${index}`), limit.perClient],
     ['with the secret of a client from one address', () => secret(), limit.maxTries],
-  ])('concurrent login attempts %s fail no more often than sequential ones could', async (_, one, maxFailures) => {
+  ])('concurrent login attempts %s fail no more often than sequential attempts could', async (_, one, maxFailures) => {
     const { limiter } = lab();
     expect(
       await allFail(
@@ -431,7 +431,7 @@ describe('concurrent login attempts', () => {
     ).toBe(1);
   });
 
-  test('concurrent login attempts that succeed are all processed in order, and leave no state', async () => {
+  test('concurrent login attempts that succeed are all processed in order, and do not count as failures afterwards', async () => {
     const { limiter } = lab();
     const order: number[] = [];
     let maxFailures = 0;
@@ -477,7 +477,7 @@ describe('concurrent login attempts', () => {
     expect(await last).toBeGreaterThan(0);
   });
 
-  test('concurrent login attempts are not delayed by those of other users', () => {
+  test('concurrent login attempts are not delayed by login attempts of other users', () => {
     const { limiter } = lab();
     for (let time = 0; time < 3; time += 1) expect(limiter.enter(attempt('alice'))).toBe(0);
     expect(limiter.enter(attempt('alice'))).toBeInstanceOf(Promise);
@@ -519,7 +519,7 @@ describe('concurrent login attempts', () => {
 });
 
 describe('the login limiter', () => {
-  test('the login limiter evicts the oldest names during a flood, and stays within its size', () => {
+  test('the login limiter evicts the oldest names when a flood of names exceeds its size', () => {
     const { wait, fail, advance } = lab({ ...limit, perAddress: 1e9, perClient: 1e9 });
     fail(attempt('alice'), limit.maxTries);
     advance(second);
@@ -596,7 +596,7 @@ describe('unlocking a user', () => {
   const email = 'alice@example.com';
   const byEmail = { ...attempt(email), account: 'alice' };
 
-  test('unlocking a user resets its failures by username and by e-mail address, but not those of other users', () => {
+  test('unlocking a user resets the failures by username and by e-mail address, but not the failures of other users', () => {
     const { limiter, wait, fail } = lab({ ...limit, perAddress: 100 });
     const all = [attempt('alice'), byEmail, attempt('bob')];
     for (const one of all) fail(one, 5);
@@ -605,7 +605,7 @@ describe('unlocking a user', () => {
     expect(all.map((one) => wait(one) > 0)).toEqual([false, false, true]);
   });
 
-  test('unlocking a user without an e-mail address resets its failures by username', () => {
+  test('unlocking a user without an e-mail address resets the failures by username', () => {
     const { limiter, wait, fail } = lab();
     fail(attempt('alice'), 5);
     limiter.unlock({ username: 'alice', email: undefined });
@@ -625,7 +625,7 @@ describe('unlocking a user', () => {
 });
 
 describe('the failures that a replica publishes', () => {
-  test('the failures that a replica publishes do not include expired ones', () => {
+  test('the failures that a replica publishes do not include expired failures', () => {
     const { limiter, fail, advance } = lab();
     fail(attempt('old'));
     advance(limit.within - 1);

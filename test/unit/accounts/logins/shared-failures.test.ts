@@ -22,7 +22,7 @@ interface Replica {
 }
 
 let clock: FakeClock;
-/** Milliseconds by which the clock is later than the timers. */
+/** Milliseconds by which the wall clock is ahead of the timers. */
 let ahead: number;
 let cluster: MemoryCluster;
 let replicas: Replica[];
@@ -81,7 +81,7 @@ const travel = (): Promise<void> => clock.advance(2 * second);
 
 describe('failed logins on one replica', () => {
   test.each(['alice', 'nobody'])(
-    'failed logins as %s on one replica count on the other, from any address',
+    'failed logins as %s on one replica also count on the other replica, from any address',
     async (username) => {
       const [one, other] = await pair();
       fail(one, 3, attempt(username));
@@ -139,7 +139,7 @@ describe('failed logins on one replica', () => {
     expect(other.limiter.retryAfter(attempt())).toBeGreaterThan(0);
   });
 
-  test('failed logins on a replica whose clock is ahead do not lock a user out for longer', async () => {
+  test('failed logins on a replica whose clock is ahead do not extend the delay of a user', async () => {
     const [, other] = await pair();
     const last = new Date(clock.now() + 1_000 * minute).toISOString();
     const failures = [{ key: `mark of u:alice`, count: 50, last }];
@@ -152,7 +152,7 @@ describe('failed logins on one replica', () => {
 });
 
 describe('failed logins are reset on every replica', () => {
-  test('failed logins of a user at an address are reset on every replica when the user logs in there', async () => {
+  test('failed logins of a user at an address are reset on every replica when the user logs in from that address', async () => {
     const [one, other] = await pair();
     fail(one, 4);
     fail(other, 2, attempt('alice', '10.0.0.2'));
@@ -177,7 +177,7 @@ describe('failed logins are reset on every replica', () => {
     }
   });
 
-  test('failed logins are reset on every replica when the user is unlocked, even before other failures are shared', async () => {
+  test('failed logins are reset on every replica when the user is unlocked on each of them', async () => {
     const [one, other] = await pair();
     fail(one, 5);
     fail(other, 5);
@@ -203,7 +203,7 @@ interface Familiar {
 const familiar = (): Readonly<Record<string, string>> =>
   (cluster.get(path, 'familiar') as unknown as { status: Familiar } | undefined)?.status.familiar ?? {};
 
-/** Makes strangers guess at the password of alice from many addresses. */
+/** Fails to log in as alice from many unfamiliar addresses. */
 const guess = (one: Replica): void => {
   for (let index = 0; index < 6; index += 1) fail(one, 1, attempt('alice', `10.9.0.${index}`));
 };
@@ -271,7 +271,7 @@ describe('the address of a login', () => {
     expect(Object.keys(familiar())).toHaveLength(1);
   });
 
-  test('the address of a login is written again after its object is deleted', async () => {
+  test('the address of a login is written again after the object with the addresses is deleted', async () => {
     const one = await replica();
     one.limiter.succeeded(attempt());
     await travel();
@@ -323,7 +323,7 @@ describe('a replica', () => {
       for (const { limiter } of [one, other]) limiter.succeeded(attempt());
       await clock.advance(minute);
     }
-    // The first login may have had to create the object, and both may have written at the same time.
+    // The first login can require a second request to create the object, and both replicas can write at the same time.
     expect(writes(one) + writes(other)).toBeLessThanOrEqual(4);
     const before = writes(one) + writes(other);
     ahead += day;
@@ -355,7 +355,7 @@ describe('a replica', () => {
 
 const tables = (): string[] => cluster.list(path).map(({ metadata }) => metadata.name);
 
-/** A table with one failure at this time, as a replica left it. */
+/** Stores a table of failures of alice, the last of them at this time, under the name of another replica. */
 const leave = (name: string, at: number): void => {
   const failures = [{ key: 'mark of u:alice', count: 9, last: new Date(at).toISOString() }];
   cluster.put(path, { metadata: { name }, status: { failures } });
@@ -364,7 +364,7 @@ const leave = (name: string, at: number): void => {
 const deletions = ({ client }: Replica): string[] =>
   client.requests.filter(({ method }) => method === 'DELETE').map((request) => request.path.slice(path.length + 1));
 
-test('a table of failed logins that an administrator deletes no longer counts', async () => {
+test('failed logins no longer count after an administrator deletes the object that stores them', async () => {
   const one = await replica();
   leave('other', clock.now());
   await settle();
@@ -453,7 +453,7 @@ describe('the addresses of logins', () => {
   });
 });
 
-/** A failure at that time no longer counts. */
+/** Time of a failure that no longer counts. */
 const old = (): number => clock.now() - limit.within;
 
 describe('a sweep of failed logins', () => {
@@ -466,7 +466,7 @@ describe('a sweep of failed logins', () => {
     expect(tables()).toEqual(['old']);
   });
 
-  test('a sweep of failed logins deletes expired tables and keeps those that still count', async () => {
+  test('a sweep of failed logins deletes expired tables and keeps tables that still count', async () => {
     await replica(true);
     leave('old', old());
     leave('young', clock.now());

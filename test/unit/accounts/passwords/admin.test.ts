@@ -43,7 +43,7 @@ test('an admin password of 20 unambiguous characters is generated if a user refe
   expect(lines.join('')).not.toContain(password);
 });
 
-test('each release of the chart gets a different admin password', async () => {
+test('every generated admin password is different', async () => {
   await ensure(admin);
   const first = stored().password;
   cluster.delete(secrets, 'platform-admin');

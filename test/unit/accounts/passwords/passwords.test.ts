@@ -44,6 +44,24 @@ describe('the hash functions', () => {
     },
   );
 
+  test.each(['bcrypt:4', 'bcrypt:12', 'argon2id:256:2:1', 'argon2id:1024:1:4', preferred])(
+    'verifying a password of an unknown user verifies a hash with the parameters %s, which matches no password',
+    async (parameters) => {
+      const tried: unknown[] = [];
+      const passwords = new Passwords({
+        ...nativeHashFunctions,
+        async verify(hash, password) {
+          tried.push(parametersOf(hash), await nativeHashFunctions.verify(hash, password));
+          return false;
+        },
+      });
+      await passwords.prepare([parameters]);
+      tried.length = 0;
+      expect(await passwords.verify(undefined, 'x')).toBe(false);
+      expect(tried).toEqual([parameters, false]);
+    },
+  );
+
   test.each(['bcrypt:4', 'argon2id:256:2:1'])(
     'a hash with the parameters %s depends on every byte of a password that contains a NUL',
     async (parameters) => {
@@ -140,6 +158,17 @@ describe('verifying a password', () => {
     expect(hashes.verified).toEqual([preferred]);
   });
 
+  // The memory of the first hash stays with the process.
+  test.each([
+    ['no hash parameters', []],
+    ['one set of hash parameters', [slow]],
+    ['the same hash parameters twice', [slow, slow]],
+  ])('preparing %s computes no hash', async (_what, inUse) => {
+    const hashes = new CountingHashes();
+    await new Passwords(hashes).prepare(inUse);
+    expect(hashes).toMatchObject({ verified: [], hashed: [] });
+  });
+
   test('verifying a password for an unknown user uses the slowest parameters currently in use', async () => {
     const clock = new FakeClock();
     const hashes = new CountingHashes({ clock, costs: { [fast]: 10, [slow]: 200, [preferred]: 50 } });
@@ -195,7 +224,7 @@ describe('verifying a password', () => {
   const retryLater = { headers: { 'Retry-After': '1' } };
 
   // evidence: hash-queue-overflow
-  test('verifying a password returns 429 to an address with too many pending verifications, but not to others, and recovers', async () => {
+  test('verifying a password returns 429 only to an address with too many pending verifications, and only while they are pending', async () => {
     const { release, hashes, passwords, hash, verify } = held();
     const all = Array.from({ length: 500 }, (_, index) => verify(`2001:db8:1:2::${index.toString(16)}`));
     expect(await Promise.race(all)).toMatchObject({ reason: 'TooManyRequests', code: 429, ...retryLater });
@@ -249,7 +278,7 @@ describe('verifying a password', () => {
     await Promise.all([...flood, other]);
   });
 
-  test('a failed verification of a password leaves no state', async () => {
+  test('verifying a password succeeds again after the hash function has failed', async () => {
     const hashes = new CountingHashes();
     const passwords = new Passwords(hashes);
     hashes.failure = new Error('out of memory');

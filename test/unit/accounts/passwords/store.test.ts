@@ -61,7 +61,7 @@ const failing = (method: string, failure: Error): void => {
 };
 
 describe('a new password', () => {
-  test('a new password replaces the old one of a User, and this replica uses it when the call returns', async () => {
+  test('a new password of a User replaces the old password, and this replica accepts the new password when the call returns', async () => {
     const uid = await accounts.putUser('bob');
     await accounts.passwordStore.change(changeable('bob'), 'new password', false);
     expect(await logIn('bob', 'new password')).toBe(true);
@@ -248,9 +248,9 @@ describe('a login with the right password', () => {
   const long = 'x'.repeat(73);
   test.each([
     ['bcrypt', 'bcrypt:12', rightPassword],
-    ['bcrypt, with 72 bytes', 'bcrypt:12', 'é'.repeat(36)],
+    ['bcrypt of a password with 72 bytes', 'bcrypt:12', 'é'.repeat(36)],
     ['argon2id with less memory', 'argon2id:8192:2:1', rightPassword],
-    ['argon2id with fewer passes, and a long password', 'argon2id:19456:1:1', long],
+    ['argon2id of a long password with fewer passes', 'argon2id:19456:1:1', long],
   ])(
     "a login with the right password replaces a weaker hash (%s) and keeps the user's sessions",
     async (_, parameters, password) => {
@@ -268,8 +268,8 @@ describe('a login with the right password', () => {
   test.each([
     ['is as strong as new hashes', preferred, rightPassword],
     ['is stronger', 'argon2id:65536:3:4', rightPassword],
-    ['is bcrypt of more than 72 bytes, the most that bcrypt reads', 'bcrypt:12', long],
-    ['is bcrypt of more than 72 bytes in fewer characters', 'bcrypt:12', 'é'.repeat(37)],
+    ['is a bcrypt hash of a password with more than the 72 bytes that bcrypt reads', 'bcrypt:12', long],
+    ['is a bcrypt hash of a password with at most 72 characters but more than 72 bytes', 'bcrypt:12', 'é'.repeat(37)],
   ])('a login with the right password keeps a hash that %s', async (_, parameters, password) => {
     await putSecret('alice', { hash: accounts.hashes.of(password, parameters) });
     const before = hashOf('alice');

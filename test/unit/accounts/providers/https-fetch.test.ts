@@ -1,4 +1,4 @@
-/** Requests to an HTTPS server in the test process, whose responses each test sets. */
+/** Requests to an HTTPS server in the test process. Each test sets the responses of the server. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -63,7 +63,7 @@ describe('a request to an OpenID provider', () => {
   test.each<[string, string | undefined]>([
     ['if no CA is configured', undefined],
     ['if another CA is configured', 'other'],
-  ])('a request to an OpenID provider with a certificate of a private CA is not sent %s', async (_, other) => {
+  ])('a request to an OpenID provider whose certificate is from a private CA is not sent %s', async (_, other) => {
     const authority = other && (await createAuthority(other)).certificate;
     const response = fetchOverTLS(authority)(url, { method: 'GET', headers: {} });
     await expect(response).rejects.toThrow('unable to verify');
@@ -125,7 +125,7 @@ describe('a response of an OpenID provider', () => {
     expect(await (await get()).text()).toHaveLength(1_048_576);
   });
 
-  test('a response of an OpenID provider that exceeds 1 MiB is rejected, however much follows', async () => {
+  test('a response of an OpenID provider is rejected as soon as it exceeds 1 MiB, even if it never ends', async () => {
     const closed = Promise.withResolvers<void>();
     respond = (_, res) => {
       res.once('close', () => closed.resolve());

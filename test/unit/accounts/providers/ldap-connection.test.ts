@@ -12,7 +12,7 @@ import {
 import { done } from '../../../fakes/ber.ts';
 import { LDAPServer } from '../../../fakes/ldap-server.ts';
 
-/** RFC 4511 section 4.14. */
+/** StartTLS request of RFC 4511 section 4.14. */
 const startTLSRequest = { operation: 'extended', oid: '1.3.6.1.4.1.1466.20037' };
 
 test.each([
@@ -108,7 +108,7 @@ describe('a connection to an LDAP server', () => {
   const expectNothingSent = (): void =>
     expect(server.requests.filter((request) => request.operation === 'bind')).toEqual([]);
 
-  describe.each([true, false])('with startTLS %s', (startTLS) => {
+  describe.each([true, false])('with startTLS=%s', (startTLS) => {
     const start = async (tls: Pair): Promise<string> =>
       `${startTLS ? 'ldap' : 'ldaps'}://127.0.0.1:${await server.listen(tls, !startTLS)}`;
 
@@ -123,13 +123,13 @@ describe('a connection to an LDAP server', () => {
         () => authority.issue({ commonName: 'directory', server: ['127.0.0.2', 'directory.example'] }),
         'does not match certificate',
       ],
-    ])('a connection to an LDAP server with startTLS rejects a certificate of %s', async (_, issue, message) => {
+    ])('a connection to an LDAP server over TLS rejects a certificate of %s', async (_, issue, message) => {
       const url = await start(await issue());
       await expect(bind({ url, startTLS })).rejects.toThrow(message);
       expectNothingSent();
     });
 
-    test('a connection to an LDAP server with startTLS rejects a certificate of a private CA if no CA is configured', async () => {
+    test('a connection to an LDAP server over TLS rejects a certificate of a private CA if no CA is configured', async () => {
       const url = await start(certificate);
       await expect(bind({ url, startTLS, caCertificate: undefined })).rejects.toThrow('unable to verify');
       expectNothingSent();
@@ -149,7 +149,7 @@ describe('a connection to an LDAP server', () => {
   test('a connection to an LDAP server ignores responses received before TLS, which an attacker could have sent', async () => {
     const port = await server.listen(certificate);
     server.passwords.set('cn=a', 'another');
-    // The response to a bind that the client has not sent yet, right after the response to StartTLS.
+    // The server responds to StartTLS and at once also to a bind that the client has not sent yet.
     server.fault = (_, id) => {
       server.isSilent = true;
       return Buffer.concat([done(id, 0x78), done(2, 0x61), done(3, 0x61)]);

@@ -25,9 +25,9 @@ const randomName = /^[-0-9a-f]{36}$/;
 class Fake {
   readonly entries = new Map<string, Entry>();
   readonly requests: string[] = [];
-  /** Names that were looked up, without random ones. */
+  /** Names that were looked up, except random names. */
   readonly lookedUp: string[] = [];
-  /** Names that received a password typed by a user. */
+  /** Names for which the server received a password. */
   readonly shown: string[] = [];
   /** Runs before each response. */
   wait = async (): Promise<void> => undefined;
@@ -152,7 +152,7 @@ describe('a first LDAP login', () => {
     ['that of a configured user', 'ALICE'],
     ['that of a User', 'bob'],
     ['not a valid username', '爱丽丝'],
-  ])('a first LDAP login is rejected if the name is %s', async (_, username) => {
+  ])('a first LDAP login is rejected if the username is %s', async (_, username) => {
     const made = await lab();
     await made.putUser('bob');
     made.ldap.entries.set('erin', { subject: '1', username });
@@ -179,7 +179,7 @@ describe('an e-mail address that an administrator has set', () => {
     ['stays if the provider returns the address of another user', { email: 'bob@example.org' }, 'set@example.org'],
     ['is replaced by the address that the provider returns', { email: 'e@example.org' }, 'e@example.org'],
     ['is removed if the provider reports that there is no address', {}, undefined],
-  ])('an e-mail address that an administrator has set %s', async (_, claims, expected) => {
+  ])('after an LDAP login, an e-mail address that an administrator has set %s', async (_, claims, expected) => {
     const made = await lab();
     await made.putUser('bob', { email: 'bob@example.org' });
     await made.putUser('erin', { ...linked, email: 'set@example.org' }, false);
@@ -190,7 +190,7 @@ describe('an e-mail address that an administrator has set', () => {
   });
 });
 
-/** Logs in and returns a function that reports the groups of the session, undefined once it is over. */
+/** Logs in and returns a function that reports the groups of the session, or undefined once the session is invalid. */
 const begin = async (made: Lab & { ldap: Fake }): Promise<() => Promise<readonly string[] | undefined>> => {
   made.ldap.entries.set('erin', { subject: '1', groups: ['engineers'] });
   const token = String((await as(made, 'erin')).json()['access_token']);
@@ -198,7 +198,7 @@ const begin = async (made: Lab & { ldap: Fake }): Promise<() => Promise<readonly
 };
 
 describe('the session of an LDAP login', () => {
-  test('the session of an LDAP login has the groups of the login and those of the User', async () => {
+  test('the session of an LDAP login has the groups from the LDAP server and the groups of the User', async () => {
     const made = await lab();
     const groups = await begin(made);
     expect(await groups()).toEqual(['corp:engineers']);
@@ -268,7 +268,7 @@ describe('a user with a local password', () => {
     },
   );
 
-  test('a user with a local password is not looked up at LDAP providers by an e-mail address that several users have', async () => {
+  test('a user with a local password is not looked up at LDAP providers by an e-mail address that several users share', async () => {
     const made = await lab();
     const email = 'both@example.org';
     made.configure({ identityProviders: [provider('corp')] });
@@ -382,7 +382,7 @@ const atBoth = (...requests: string[]): string[] =>
   ['one', 'two'].flatMap((name) => requests.map((request) => `ldaps://${name}.example ${request}`));
 
 describe('failed LDAP logins', () => {
-  test('failed LDAP logins are counted for one name regardless of its case', async () => {
+  test('failed LDAP logins with spellings of one name in different case are counted together', async () => {
     const made = await lab();
     const statuses: number[] = [];
     for (const name of ['erin', 'ERIN', 'Erin', 'eRin']) statuses.push((await as(made, name, 'wrong')).status);

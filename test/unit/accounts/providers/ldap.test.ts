@@ -32,7 +32,7 @@ interface Login {
   readonly bindPassword?: string | undefined;
 }
 
-/** Looks the name up, and authenticates unless the entry is rejected. */
+/** Looks up the name, and sends the password unless the entry is rejected. */
 const attemptLogin = async (changes: Login = {}, settings: Partial<LDAPSettings> = {}) => {
   const { login, password, bindPassword } = {
     login: 'erin',
@@ -227,7 +227,7 @@ describe('the groups of an LDAP login', () => {
   });
 });
 
-/** RFC 4511 section 4.1.9. */
+/** Result code `busy` of RFC 4511 section 4.1.9. */
 const busy = 51;
 const refusals = [19, 48, 49, 53];
 const isBindOf =

@@ -1,4 +1,4 @@
-/** Users of identity providers, while other replicas and administrators change them. */
+/** Links between Users and identity providers while other replicas and administrators change the Users. */
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { Linking } from '../../../../src/accounts/providers/linking.ts';
 import { PersonRefused, type Person } from '../../../../src/accounts/providers/person.ts';
@@ -22,7 +22,7 @@ let accounts: Accounts;
 let linking: Linking;
 let lines: () => string[];
 let requests: string[];
-/** Runs before a request of this method; may make it fail or replace it. */
+/** Functions by request method. Each runs before the request and can throw an error or return a response instead. */
 let before: Partial<Record<string, () => unknown>>;
 let bodies: unknown[];
 
@@ -52,7 +52,7 @@ beforeEach(async () => {
 });
 afterEach(() => accounts.stop());
 
-/** Stores a user in the cluster; replicas see it later. */
+/** Stores a User in the cluster. The watch of the replica returns the User later. */
 const put = (name: string, spec: UserSpec | undefined): void =>
   accounts.cluster.put(usersPath, {
     apiVersion: 'iam.platform.io/v1alpha2',
@@ -63,7 +63,7 @@ const put = (name: string, spec: UserSpec | undefined): void =>
 const failure = (): never => {
   throw new Error('connect ECONNREFUSED');
 };
-/** The result of a login that waits longer than allowed for a user to appear. */
+/** Returns the result of a login after more time than a login waits for its User to appear in the watch. */
 async function afterWaiting<T>(login: Promise<T>): Promise<T> {
   const result = login.then(
     (value) => ({ value }),
@@ -174,7 +174,7 @@ describe('the User of a later login', () => {
     ]);
   });
 
-  test('the User of a later login is returned unchanged when it is deleted in the meantime', async () => {
+  test('the User of a later login is returned unchanged when the User is deleted in the meantime', async () => {
     await accounts.putUser('erin', linked, false);
     before = {
       PATCH: () => {

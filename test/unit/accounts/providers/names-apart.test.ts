@@ -1,7 +1,4 @@
-/**
- * Failed logins by one name of a user reveal nothing about the other names: neither whether they exist nor whose they
- * are.
- */
+/** Failed logins by one name of a user do not reveal whether other names exist or belong to the same user. */
 // evidence: names-unlinkable
 import { afterEach, describe, expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
@@ -107,7 +104,7 @@ describe('failed logins by e-mail address and by username', () => {
 });
 
 describe('failed logins by the names of one LDAP entry', () => {
-  /** All names of one entry. */
+  /** All names of the LDAP entry. */
   const names = ['erin', 'e.miller', 'erin miller', 'erin@example.org', 'miller@example.org'];
   /** Names whose password was sent to the LDAP server. */
   const checked: string[] = [];
@@ -116,7 +113,7 @@ describe('failed logins by the names of one LDAP entry', () => {
   afterEach(() => {
     wait = undefined;
   });
-  /** Number of open connections. */
+  /** Open connections. */
   const open = new Set<object>();
   const lookUp: PasswordProvider['lookUp'] = async (name) => {
     const connection = {};
@@ -184,16 +181,16 @@ describe('failed logins by the names of one LDAP entry', () => {
   test('failed logins by the names of one LDAP entry beyond the limit release their connection to the LDAP server', async () => {
     const made = await lab();
     for (let time = 0; time < 3; time += 1) await seen(made, 'erin');
-    // More logins than the provider has connections and slots in the queue.
+    // The logins outnumber the connections and queue slots of the provider.
     const refused = Array.from({ length: 20 }, (_, index) => `erin miller ${index}`);
     for (const name of refused) expect(await statusOf(made, name)).toBe(429);
     expect(open.size).toBe(0);
     expect(await statusOf(made, 'nobody')).toBe(400);
   });
 
-  test('concurrent failed logins by the names of one LDAP entry allow no more guesses than sequential ones, whatever the names', async () => {
+  test('concurrent failed logins by the names of one LDAP entry allow no more guesses than sequential logins, whatever the names', async () => {
     const made = await lab();
-    // As many logins as a provider serves concurrently for one address.
+    // A provider serves this many logins of one address concurrently.
     const count = 4;
     const all = Promise.withResolvers<void>();
     checked.length = 0;

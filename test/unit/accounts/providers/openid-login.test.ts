@@ -1,4 +1,4 @@
-/** Logins at an OpenID provider in the test process, whose responses each test sets. */
+/** Logins at an OpenID provider in the test process. Each test sets the responses of the provider. */
 // evidence: openid-login
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { createHash, createPrivateKey } from 'node:crypto';
@@ -26,7 +26,7 @@ let providers: RedirectProviders;
 let lines: () => string[];
 let secret: string | undefined;
 
-/** Configures the provider, with changes. */
+/** Configures the provider with these changes. */
 function configure(changes: object = {}, oidc: object = {}): void {
   const { caCertificate } = server;
   const settings = { issuer: server.issuer, clientID, clientSecretRef: ref, caCertificate, ...oidc };
@@ -104,7 +104,7 @@ describe('the redirect of a browser to an OpenID provider', () => {
 describe.each(['directory', 'nowhere'])('the unknown provider %s', (name) => {
   const unknown = { error: 'invalid_request', code: 404 };
 
-  test('an unknown OpenID provider is rejected when a browser is redirected to it and when the browser returns', async () => {
+  test('a login at an unknown OpenID provider is rejected both at its start and when the browser returns', async () => {
     expect(providers.all().map((one) => one.name)).toEqual(['sso']);
     await expect(providers.authorizationURL(name, request, false, address)).rejects.toMatchObject(unknown);
     await expect(providers.person(name, new URLSearchParams(), request, address)).rejects.toMatchObject(unknown);
@@ -221,7 +221,7 @@ describe('a login at an OpenID provider', () => {
       },
     ],
     [
-      'an unknown code',
+      'an invalid_grant error for the code',
       () => {
         server.respond = (path) => (path === '/token' ? { status: 400, body: { error: 'invalid_grant' } } : undefined);
         return comeBack();
@@ -234,7 +234,7 @@ describe('a login at an OpenID provider', () => {
         return comeBack();
       },
     ],
-  ])('a login at an OpenID provider has to be restarted after %s', async (_, attempt) => {
+  ])('a login at an OpenID provider has to be restarted if the provider sends %s', async (_, attempt) => {
     const error = await errorOf(attempt() as Promise<unknown>);
     expect(error).toMatchObject({ error: 'invalid_request', code: 400 });
     expect((error as Error).message).toContain('Our SSO');
@@ -305,7 +305,7 @@ describe('the discovery of an OpenID provider', () => {
   });
 
   test.each<[string, () => void]>([
-    ['the secret changes', () => void (secret = 'another')],
+    ['the client secret changes', () => void (secret = 'another')],
     ['the configuration changes', () => configure({}, { clientID: 'another' })],
   ])('the discovery of an OpenID provider is repeated when %s', async (_, change) => {
     await leave();
@@ -343,7 +343,7 @@ describe('the discovery of an OpenID provider', () => {
     expect(count()).toBe(2);
   });
 
-  test('a failed discovery of an OpenID provider after a change of the secret leaves no result in use', async () => {
+  test('a failed discovery of an OpenID provider after a change of the client secret leaves no result in use', async () => {
     await leave();
     secret = 'another';
     fail(discovery);
@@ -354,7 +354,7 @@ describe('the discovery of an OpenID provider', () => {
 test('an address is limited to 4 concurrent and 8 queued requests to an OpenID provider, without effect on other addresses', async () => {
   const released = Promise.withResolvers<undefined>();
   server.respond = (path) => (path === discovery ? released.promise : undefined);
-  // The digests of their PKCE challenges end in any order, so any of them may be the refused one.
+  // The PKCE challenges are computed in any order, so any of these logins can be the rejected one.
   const logins = Array.from({ length: 13 }, () => leave());
   const settled = Promise.allSettled(logins);
   await expect(Promise.race(logins)).rejects.toMatchObject({ code: 429 });

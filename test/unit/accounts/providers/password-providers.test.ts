@@ -1,4 +1,4 @@
-/** LDAP providers that receive a login, their order, and the report of their errors. */
+/** Selection and order of the LDAP providers that receive a login, and reports of their errors. */
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { PasswordProviders } from '../../../../src/accounts/providers/password-providers.ts';
 import { CredentialsRefused, type LookUp, type ProviderTypes } from '../../../../src/accounts/providers/provider.ts';
@@ -91,7 +91,7 @@ const logIn = async (changes: Partial<Search> = {}): Promise<Person | undefined>
 const hosts = (): string[] => lookedUp.map(([host]) => host);
 
 describe('LDAP providers', () => {
-  test('LDAP providers that are allowed to receive the password are searched before the others, in the order of the configuration', async () => {
+  test('LDAP providers that are allowed to receive the password are searched before other providers, in the order of the configuration', async () => {
     await logIn();
     await logIn({ isAllowed: (name) => name === 'two' });
     expect(hosts()).toEqual(['one.example', 'two.example', 'two.example', 'one.example']);
@@ -125,7 +125,7 @@ describe('LDAP providers', () => {
 
 test.each([
   ['a wrong password', async () => undefined],
-  ['a right password', async () => person],
+  ['the right password', async () => person],
   ['an outage', async () => Promise.reject(new Error('connect ECONNREFUSED'))],
 ])('every connection to an LDAP provider is closed after %s', async (_, authenticate) => {
   const open = new Set<LookUp>();

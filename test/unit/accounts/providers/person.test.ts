@@ -24,7 +24,7 @@ describe('the username of a first login', () => {
     ['...', undefined],
     ['爱丽丝', undefined],
     ['x'.repeat(254), undefined],
-    // Takes hours if the length is checked last.
+    // The conversion of this claim takes hours if the length is checked last.
     [`a${'-'.repeat(1_000_000)}a`, undefined],
   ];
   test.each(usernames.map(([claim, username]) => [claim.slice(0, 40), username, claim] as const))(

@@ -5,7 +5,7 @@ const encode = (value: unknown): string => Buffer.from(JSON.stringify(value)).to
 const v = 'meta.k8s.io/v1';
 
 describe('a continue token', () => {
-  test('a continue token has the same format as that of kube-apiserver', () => {
+  test('a continue token has the same format as a continue token of kube-apiserver', () => {
     expect(encodeContinue(624, 'node-3\0')).toBe(
       'eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6NjI0LCJzdGFydCI6Im5vZGUtM1x1MDAwMCJ9',
     );
@@ -17,7 +17,7 @@ describe('a continue token', () => {
       { v, rv: -1, start: 'a' },
       { resourceVersion: -1, start: 'a' },
     ],
-    // A negative resourceVersion continues from the current state.
+    // A list with a negative resourceVersion continues at the latest resourceVersion.
     [
       { v, rv: -7, start: 'a' },
       { resourceVersion: -1, start: 'a' },

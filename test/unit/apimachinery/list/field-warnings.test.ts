@@ -4,7 +4,7 @@ import { fieldWarnings } from '../../../../src/apimachinery/list/field-warnings.
 
 const scalar: FieldSchema = { members: new Map(), additional: undefined, element: undefined, isOpen: false };
 
-/** Members that count how often their names are listed, which happens for each comparison with an unknown name. */
+/** Members that count how often their names are listed. Each comparison with an unknown name lists the names once. */
 class CountedMembers extends Map<string, FieldSchema> {
   comparisons = 0;
 
@@ -22,7 +22,7 @@ function warnOf(count: number): { warnings: number; comparisons: number } {
   return { warnings: warnings.length, comparisons: members.comparisons };
 }
 
-// A comparison with the names of a PodSpec takes the event loop 15 µs, and a URL has room for 30,000 paths.
+// A comparison with the field names of a PodSpec blocks the event loop for 15 µs, and a URL can contain 30,000 paths.
 describe('the search for the closest known fields', () => {
   test('the search for the closest known fields stops after eight warnings about unknown fields', () => {
     expect(warnOf(64)).toEqual({ warnings: 8, comparisons: 8 });

@@ -16,7 +16,7 @@ describe.each([
   ['the view with managed fields', coreView(nodes, true)],
   ['the served view', servedView(nodes)],
 ] as const)('prepared lists of %s', (_, view) => {
-  test('prepared lists equal lists that are built without preparation, whatever has changed since the previous list', async () => {
+  test('prepared lists equal lists that are serialized without preparation, whatever has changed since the previous list', async () => {
     const change = fc.record({
       at: fc.nat(1000),
       what: fc.constantFrom('change', 'add', 'delete', 'nothing', 'clear'),

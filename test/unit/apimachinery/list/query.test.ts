@@ -228,7 +228,7 @@ describe('a list of /kapis', () => {
     );
   });
 
-  test('a list of /kapis applies all other filters before those that search the bytes of objects', () => {
+  test('a list of /kapis applies the filters that search the bytes of objects after all other filters', () => {
     const { filters } = listOf('annotation=a&alias=b&fieldSelector=spec.x=1&status=running&labelSelector=c');
     expect(filters.map(({ isLookUp = false }) => isLookUp)).toEqual([false, false, true, true, true]);
   });
@@ -239,7 +239,7 @@ describe('a list of /kapis', () => {
     expect(parametersOf(nodes)).not.toBe(parametersOf(plain));
   });
 
-  test('a list of /kapis has the same pages as a simple model', () => {
+  test('a list of /kapis has the same pages as a list from a simple model of sorting and paging', () => {
     const item = fc.record({ second: fc.nat(4), rack: fc.option(fc.constantFrom('9', '10', 'a', 'Z', 'é')) });
     return fc.assert(
       fc.asyncProperty(
@@ -284,7 +284,7 @@ describe('a list of /kapis', () => {
     );
   });
 
-  test('the order of sortBy compares RFC 3339 times by every digit, whatever their offsets and notation', () => {
+  test('a list of /kapis sorts RFC 3339 times by every digit, whatever their offsets and notation', () => {
     const minute = fc.integer({ min: 28_000_000, max: 28_000_002 });
     const nanosecond = fc.oneof(
       fc.constantFrom(0, 1, 999, 1_000, 999_999, 1_000_000, 999_999_999),
@@ -313,7 +313,7 @@ describe('a list of /kapis', () => {
     );
   });
 
-  test('the order of sortBy compares strings by code point', () => {
+  test('a list of /kapis sorts strings by code point', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), fc.string({ unit: 'binary' }), (a, b) => {
         expect(Math.sign(byCodePoint(a, b))).toBe(Math.sign(Buffer.compare(Buffer.from(a), Buffer.from(b))));

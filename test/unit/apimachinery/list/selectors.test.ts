@@ -115,7 +115,7 @@ describe('a label selector', () => {
     );
   });
 
-  test('a label selector selects the same objects as a simple parser', () => {
+  test('a label selector selects the same objects as a simple model of selectors', () => {
     fc.assert(
       fc.property(fc.array(requirement, { maxLength: 3 }), fc.dictionary(name, name), (requirements, object) => {
         const has = (key: string): boolean => Object.keys(object).includes(key);
@@ -128,7 +128,7 @@ describe('a label selector', () => {
     );
   });
 
-  test('a label selector with any text is accepted or rejected, without any other error', () => {
+  test('random text as a label selector is either accepted or rejected with 400', () => {
     fc.assert(
       fc.property(fc.oneof(fc.string(), fc.stringMatching(/^[ab/!=<>(), innot]*$/)), (selector) => {
         let refusal: unknown;

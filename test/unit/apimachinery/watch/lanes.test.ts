@@ -1,4 +1,4 @@
-/** Watches whose filters search objects delay only their own user. A look-up takes one millisecond here. */
+/** Watches with expensive filters delay only watches of the same user. Each look-up takes one millisecond. */
 import { afterEach, beforeEach, expect, jest, test } from '@jest/globals';
 import type { Route } from '../../../../src/http/route.ts';
 import { kapisRoutes } from '../../../../src/resources/routes.ts';
@@ -54,7 +54,7 @@ async function watch(username: string, query = ''): Promise<Call> {
   return started;
 }
 
-/** Selects every object by many paths that no other watch uses. */
+/** A selector that matches every object and has many paths that no other watch uses. */
 const costly = (terms: number, watchNumber: number): string =>
   `&fieldSelector=${Array.from({ length: terms }, (_, i) => `status.w${watchNumber}x${i}!%3D1`).join(',')}`;
 
@@ -63,7 +63,7 @@ const annotations = (watchNumber: number): string =>
 
 const modify = (resourceVersion: number): void => resource.store.apply('MODIFIED', node('a', { resourceVersion }));
 
-/** Turns of the event loop until the watch has this many events. */
+/** Returns the number of event loop turns until the watch has received this many events. */
 async function turnsUntil({ response }: Call, events: number): Promise<number> {
   let turns = 0;
   for (; response.events.length < events; turns += 1) {

@@ -92,7 +92,7 @@ describe('a watch', () => {
     });
   });
 
-  test('a watch from a past resourceVersion starts with the changes since then', async () => {
+  test('a watch from a past resourceVersion starts with the changes after that resourceVersion', async () => {
     modify('a', 11);
     resource.store.apply('DELETED', node('b', { resourceVersion: 12 }));
     resource.store.apply('ADDED', node('c', { resourceVersion: 13 }));
@@ -172,7 +172,7 @@ describe('a watch', () => {
     },
   );
 
-  test('a watch sends no bookmark if its timeout is too short for one', async () => {
+  test('a watch sends no bookmark if its timeout is only two seconds', async () => {
     const started = await watch('resourceVersion=10&allowWatchBookmarks=true&timeoutSeconds=2');
     await jest.advanceTimersByTimeAsync(2000);
     await settle();
@@ -201,7 +201,7 @@ describe('a watch', () => {
     expect(eventsOf(started)).toEqual(['BOOKMARK @20']);
   });
 
-  test('a watch sends requested bookmarks every minute and before it ends', async () => {
+  test('a watch with allowWatchBookmarks sends bookmarks every minute and shortly before the watch ends', async () => {
     const started = await watch('resourceVersion=10&allowWatchBookmarks=true&timeoutSeconds=200');
     const plain = await watch('resourceVersion=10&timeoutSeconds=200');
     for (const version of [20, 30, 40]) {
@@ -274,13 +274,13 @@ describe('a watch', () => {
       await settle();
       const versions = started.response.text.matchAll(/"type":"(\w+)".*?"resourceVersion":"(\d+)"/g);
       expect([...versions].map(([, type, version]) => `${type} ${version}`)).toEqual(['MODIFIED 11', 'MODIFIED 12']);
-      // From now on the version is known.
+      // The cached history now starts at this version.
       resource.onRecall = () => Promise.reject(new Error('it is requested again'));
       expect((await watch('resourceVersion=8')).response.events).toHaveLength(2);
     },
   );
 
-  test('a watch that is a streaming list sends one ERROR if the required version does not arrive', async () => {
+  test('a watch that is a streaming list sends one ERROR if the cache does not reach the requested version in time', async () => {
     const started = await watch('sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion=99');
     await jest.advanceTimersByTimeAsync(3000);
     await started.done;
@@ -294,7 +294,7 @@ describe('a watch', () => {
     expect(started.response.events).toMatchObject([{ type: 'ERROR', object: { code: 410 } }]);
   });
 
-  test('a watch ends when its user loses the right to watch, but continues while the right cannot be checked', async () => {
+  test('a watch ends when its user loses permission to watch, but continues while kube-apiserver cannot check the permission', async () => {
     const started = await watch('resourceVersion=10');
     authorizer.authorize = () => Promise.reject(serviceUnavailable('kube-apiserver cannot be reached'));
     await started.recheck();
@@ -312,7 +312,7 @@ describe('a watch', () => {
     expect(started.response.writableEnded).toBe(true);
   });
 
-  test("a watch waits for a slow reader, and ends when the reader's next change is no longer in the history", async () => {
+  test('a watch waits for a slow client, and ends when the next change for the client is no longer in the history', async () => {
     const started = await watch('resourceVersion=10');
     started.response.stalled = true;
     for (let version = 11; version < 20; version += 1) modify('a', version);
@@ -322,7 +322,7 @@ describe('a watch', () => {
     started.response.stalled = true;
     for (let version = 20; version < 100; version += 1) modify('a', version);
     await settle();
-    // These fill the buffer of the reader; later ones are dropped.
+    // The history holds this many changes. The next change drops a change that the client has not received.
     for (let version = 100; version < 10_100; version += 1) modify('a', version);
     await settle();
     expect(started.response.destroyed).toBe(false);
@@ -331,7 +331,7 @@ describe('a watch', () => {
     expect(eventsOf(started).at(-1)).toBe('MODIFIED a@99');
   });
 
-  test('a watch ends if its reader is so slow with the initial objects that the watch cannot continue after them', async () => {
+  test('a watch ends if its client reads the initial objects so slowly that later changes are no longer in the history', async () => {
     for (let index = 0; index < 500; index += 1)
       resource.store.apply('ADDED', node(`n${index}`, { resourceVersion: 11 + index }));
     const started = call(routes, `${path}?watch=true`);
@@ -472,7 +472,7 @@ describe('a watch', () => {
     expect(await refused(routes, `${path}?watch=true&${query}`)).toMatchObject({ code });
   });
 
-  test('a watch reports every random change of the store that its selector allows', async () => {
+  test('a watch with a selector reports every random change of matching objects in the store', async () => {
     const started = await watch('resourceVersion=10&labelSelector=odd');
     const seen = new Map<string, number>();
     let version = 10;

@@ -78,13 +78,13 @@ describe('session fixation', () => {
     for (const [name, value] of stranger.cookies) victim.cookies.set(name, value);
     await victim.submit(await victim.open(authorize({ prompt: 'login' })), credentials('alice'));
     expect(victim.cookies.get(loginCookie)).not.toBe(planted);
-    // The planted cookie now belongs to nobody, not even to alice.
+    // The planted cookie is no longer valid for any user.
     expect(formIn((await stranger.open(authorize())).text).action).toBe('/oauth/login');
     expect((await victim.open(authorize({ prompt: 'consent' }))).text).toContain('<strong>alice</strong>');
   });
 
   // evidence: login-cookie-invented
-  test('a login does not make a cookie valid that this server never issued', async () => {
+  test('a login with a cookie that this server never issued does not make the cookie valid', async () => {
     const made = await lab();
     const victim = browserOf(made);
     const planted = `${'a'.repeat(32)}.${'A'.repeat(43)}.${'A'.repeat(22)}`;
@@ -121,7 +121,7 @@ test('tokens, codes and cookies other than access tokens of this server are reje
 });
 
 // evidence: token-groups-ignored
-test('groups that exist only in a token with a valid signature are ignored', async () => {
+test('groups in a token are ignored if the user does not have them, even if the signature of the token is valid', async () => {
   const made = await lab();
   const token = String((await made.token(passwordGrant)).json()['access_token']);
   const valid = await made.accessTokens.validate(token);
@@ -137,7 +137,7 @@ test('groups that exist only in a token with a valid signature are ignored', asy
 });
 
 // evidence: pkce-challenge-as-verifier
-test('the code challenge itself is not accepted as the verifier, whatever method the client names later', async () => {
+test('the code challenge itself is not accepted as the code_verifier, even if the token request names the method "plain"', async () => {
   const made = await lab();
   const code = await codeOf(browserOf(made));
   const downgrade = exchange(code, { code_verifier: challenge, code_challenge_method: 'plain' });
@@ -161,7 +161,7 @@ test.each([
   '//console.example/callback',
   'https://console.example/callback\0',
   ' https://console.example/callback',
-])('a redirect_uri that only resembles the registered one is rejected: %j', async (redirect_uri) => {
+])('a redirect_uri that only resembles the registered redirect URI is rejected: %j', async (redirect_uri) => {
   const response = await browserOf(await lab()).open(authorize({ redirect_uri }));
   expect({ status: response.status, location: response.headers['location'] }).toEqual({
     status: 400,
@@ -178,12 +178,12 @@ test('the log and the metrics contain no code, cookie, token, password or client
   const login = await browser.open(authorize({ nonce: 'n-1', state: 's-1' }));
   const { form_token: formToken = '' } = formIn(login.text).fields;
   await browser.submit(login, { ...credentials('alice'), password: wrong });
-  // A password typed into the username field.
+  // The user types a password into the username field.
   const misplaced = 'my-password-in-the-wrong-field';
   await browser.submit(login, { ...credentials('alice'), username: misplaced });
   const code = await codeOf(browser);
   const tokens = (await made.token(exchange(code))).json();
-  // Reuse is refused and logged.
+  // The server rejects and logs the reused code.
   await made.token(exchange(code));
   await made.token(exchange(code, { client_secret: 'a-client-secret-that-is-wrong' }));
   await sendRequest(made.app, `/oauth/token?code=${code}&code_verifier=${verifier}&client_secret=${clientSecret}`);
@@ -215,7 +215,7 @@ test('the log and the metrics contain no code, cookie, token, password or client
     wrong,
     misplaced,
   ].map(String);
-  // Each secret was really issued, so the search could find it.
+  // Every secret has a value, so the search below is meaningful.
   for (const secret of secrets) expect(secret).toMatch(/^[\w.-]{9,}$/);
   const written = lines().join('\n');
   for (const message of [

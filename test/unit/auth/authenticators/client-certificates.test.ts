@@ -1,4 +1,4 @@
-/** Client certificates beyond the chains of client-chain.test.ts: cross-signed CAs, and unusual but readable encodings. */
+/** Cases that client-chain.test.ts does not cover: cross-signed CAs, and unusual but readable encodings. */
 import 'reflect-metadata';
 import { BasicConstraintsExtension, Extension, X509CertificateGenerator } from '@peculiar/x509';
 import { beforeAll, describe, expect, test } from '@jest/globals';
@@ -86,10 +86,10 @@ test('a client certificate is verified while the request-header CA rotates to a 
   expect(isVerified(leaf, [], [after])).toBe(false);
 });
 
-/** The extension basicConstraints with this DER value. */
+/** Returns the extension basicConstraints with this DER value. */
 const constraints = (hex: string): Extension => new Extension('2.5.29.19', true, Buffer.from(hex, 'hex'));
 
-describe('the form check of a certificate', () => {
+describe('the check of basicConstraints', () => {
   test.each<[string, string, Extension[]]>([
     ['accepts', 'has no basicConstraints', []],
     ['accepts', 'has empty basicConstraints', [constraints('3000')]],
@@ -98,7 +98,7 @@ describe('the form check of a certificate', () => {
     ['rejects', 'is a CA', [constraints('30030101ff')]],
     ['rejects', 'has basicConstraints of an indefinite length', [constraints('30800000')]],
     ['rejects', 'has basicConstraints that end early', [constraints('3005')]],
-  ])('the form check of a certificate %s a leaf that %s', async (outcome, _, extensions) => {
+  ])('the check of basicConstraints %s a leaf certificate that %s', async (outcome, _, extensions) => {
     const leaf = await certify(client, root, extensions);
     expect(isVerified(leaf, [], [await certify(root, root)])).toBe(outcome === 'accepts');
   });
@@ -107,12 +107,12 @@ describe('the form check of a certificate', () => {
     ['accepts', 'basicConstraints in DER', '30030101ff'],
     ['rejects', 'basicConstraints that OpenSSL accepts but DER forbids', '30800101ff0000'],
     ['rejects', 'basicConstraints that state explicitly that it is not a CA', '3003010100'],
-  ])('the form check of a certificate %s an authority with %s', async (outcome, _, hex) => {
+  ])('the check of basicConstraints %s a CA certificate with %s', async (outcome, _, hex) => {
     const authority = await certify(root, root, [constraints(hex)]);
     expect(isVerified(await certify(client, root, []), [], [authority])).toBe(outcome === 'accepts');
   });
 
-  test('the form check of a certificate accepts a certificate without extensions, such as one created by openssl x509 -req', async () => {
+  test('the check of basicConstraints accepts a leaf certificate without extensions, as created by openssl x509 -req', async () => {
     const leaf = await withoutExtensions(await certify(client, root, []), root);
     expect(isVerified(leaf, [], [await certify(root, root)])).toBe(true);
     expect(isVerified(leaf, [], [await certify(stranger, stranger)])).toBe(false);
@@ -125,7 +125,7 @@ const element = (tag: number, content: Buffer): Buffer => {
   return Buffer.concat([Buffer.from([tag, 0x82]), length, content]);
 };
 
-/** The certificate without version and extensions, signed again. */
+/** Removes the version and the extensions from the certificate and signs it again. */
 async function withoutExtensions(certificate: X509Certificate, issuer: Entity): Promise<X509Certificate> {
   const [whole] = elementsIn(certificate.raw);
   const [body, algorithmID] = elementsIn(whole?.content as Buffer);
@@ -138,7 +138,7 @@ async function withoutExtensions(certificate: X509Certificate, issuer: Entity): 
   );
 }
 
-test('a client certificate is valid from its first to its last moment', async () => {
+test('a client certificate is valid from its notBefore to its notAfter time, both inclusive', async () => {
   const [leaf, authority] = await Promise.all([certify(client, root, []), certify(root, root)]);
   const verified = (now: number): number | undefined => verifiedUntil({ leaf, intermediates: [] }, [authority], now);
   const [from, until] = [leaf.validFromDate.getTime(), leaf.validToDate.getTime()];

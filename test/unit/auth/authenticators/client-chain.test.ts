@@ -17,7 +17,7 @@ import {
 const allowed = 'front-proxy-client';
 const hour = 3_600_000;
 
-/** Cached, since signing costs more than verifying and most chains share links. */
+/** Cache of keys and certificates, since signing costs more than verifying and most chains share certificates. */
 const shared = new ChainKeys();
 
 async function verify(spec: ChainSpec, now = Date.now()): Promise<number | undefined> {
@@ -31,7 +31,7 @@ async function verify(spec: ChainSpec, now = Date.now()): Promise<number | undef
   );
 }
 
-/** Leaf, intermediates and root; the root is trusted, the others are presented. */
+/** A chain of a leaf, intermediates and a root. The root is trusted, and the client presents the other certificates. */
 const specOf = (links: readonly Link[], more: Partial<ChainSpec> = {}): ChainSpec => ({
   commonName: allowed,
   links,
@@ -46,12 +46,12 @@ const chain = (leaf: Partial<Link> = {}, ...authorities: Partial<Link>[]): Link[
 ];
 
 test.each<[string, string, ChainSpec]>([
-  ['of a leaf that the authority signed', 'accepted', specOf(chain({}, {}))],
+  ['of a leaf that the trusted CA signed', 'accepted', specOf(chain({}, {}))],
   ['with an intermediate', 'accepted', specOf(chain({}, {}, {}))],
   ['with three intermediates in any order', 'accepted', specOf(chain({}, {}, {}, {}, {}), { presented: [3, 1, 2] })],
   ['with an intermediate that is not presented', 'rejected', specOf(chain({}, {}, {}), { presented: [] })],
   [
-    'with an intermediate as the only authority',
+    'with an intermediate as the only trusted CA',
     'accepted',
     specOf(chain({}, {}, {}), { trusted: [false, true, false] }),
   ],
@@ -59,32 +59,36 @@ test.each<[string, string, ChainSpec]>([
   ['of a leaf that is trusted itself', 'accepted', specOf(chain({}, {}), { trusted: [true, false] })],
   ['of a self-signed leaf', 'rejected', specOf(chain({}), { trusted: [false] })],
   ['with an intermediate that is not a CA', 'rejected', specOf(chain({}, { isCA: false, keyUsage: 'none' }, {}))],
-  ['with an intermediate that must not sign', 'rejected', specOf(chain({}, { keyUsage: 'other' }, {}))],
-  ['of a CA', 'rejected', specOf(chain({ isCA: true, keyUsage: 'certSign' }, {}))],
-  ['of a CA that is trusted', 'rejected', specOf(chain({ isCA: true, keyUsage: 'certSign' }), { trusted: [true] })],
+  [
+    'with an intermediate whose key usage does not include signing',
+    'rejected',
+    specOf(chain({}, { keyUsage: 'other' }, {})),
+  ],
+  ['of a CA certificate', 'rejected', specOf(chain({ isCA: true, keyUsage: 'certSign' }, {}))],
+  ['of a trusted CA certificate', 'rejected', specOf(chain({ isCA: true, keyUsage: 'certSign' }), { trusted: [true] })],
   ['of a leaf that has expired', 'rejected', specOf(chain({ validity: 'past' }, {}))],
   ['of a leaf that is not valid yet', 'rejected', specOf(chain({ validity: 'future' }, {}))],
   ['with an expired intermediate', 'rejected', specOf(chain({}, { validity: 'past' }, {}))],
-  ['with an expired authority', 'rejected', specOf(chain({}, { validity: 'past' }))],
-  ['of a server', 'rejected', specOf(chain({ usage: 'server' }, {}))],
+  ['with an expired trusted CA', 'rejected', specOf(chain({}, { validity: 'past' }))],
+  ['of a server certificate', 'rejected', specOf(chain({ usage: 'server' }, {}))],
   ['with an intermediate for servers', 'rejected', specOf(chain({}, { usage: 'server' }, {}))],
   ['without extended key usages', 'accepted', specOf(chain({ usage: 'none' }, {}))],
   ['of a leaf for any usage', 'accepted', specOf(chain({ usage: 'any' }, {}))],
-  ['with an authority for any usage', 'accepted', specOf(chain({}, { usage: 'any' }))],
-  ['of a leaf whose key usage is that of a CA', 'accepted', specOf(chain({ keyUsage: 'certSign' }, {}))],
-  ['with a root that is presented too', 'accepted', specOf(chain({}, {}, {}), { presented: [1, 2] })],
-  ['beyond the path length of the authority', 'rejected', specOf(chain({}, {}, { pathLength: 0 }))],
-  ['within the path length of the authority', 'accepted', specOf(chain({}, { pathLength: 0 }, { pathLength: 1 }))],
+  ['with a trusted CA for any usage', 'accepted', specOf(chain({}, { usage: 'any' }))],
+  ['of a leaf with the key usage of a CA', 'accepted', specOf(chain({ keyUsage: 'certSign' }, {}))],
+  ['in which the client also presents the root', 'accepted', specOf(chain({}, {}, {}), { presented: [1, 2] })],
+  ['beyond the path length of the trusted CA', 'rejected', specOf(chain({}, {}, { pathLength: 0 }))],
+  ['within the path length of the trusted CA', 'accepted', specOf(chain({}, { pathLength: 0 }, { pathLength: 1 }))],
   ['with an unknown critical extension', 'rejected', specOf(chain({ unknown: 'critical' }, {}))],
-  ['with an unknown critical extension of the authority', 'rejected', specOf(chain({}, { unknown: 'critical' }))],
+  ['with an unknown critical extension of the trusted CA', 'rejected', specOf(chain({}, { unknown: 'critical' }))],
   ['of a leaf that another key signed', 'rejected', specOf(chain({ isForged: true }, {}))],
   ['with an intermediate that another key signed', 'rejected', specOf(chain({}, { isForged: true }, {}))],
   ['of a leaf that names another issuer', 'rejected', specOf(chain({ issuer: 'wrong' }, {}))],
   ['of a leaf that names its issuer in capitals', 'rejected', specOf(chain({ issuer: 'in capitals' }, {}))],
   ['of a leaf that is signed with SHA-1', 'rejected', specOf(chain({ hash: 'SHA-1' }, {}))],
-  ['with an authority that is self-signed with SHA-1', 'accepted', specOf(chain({}, { hash: 'SHA-1' }))],
+  ['with a trusted CA that is self-signed with SHA-1', 'accepted', specOf(chain({}, { hash: 'SHA-1' }))],
   ['with name constraints', 'rejected', specOf(chain({}, { unknown: 'constraints' }, {}))],
-])('a certificate chain %s is %s, as by kube-apiserver', async (_, outcome, spec) => {
+])('a certificate chain %s is %s, as in kube-apiserver', async (_, outcome, spec) => {
   const accepted = outcome === 'accepted';
   expect(isAccepted(spec, allowed)).toBe(accepted);
   expect((await verify(spec)) !== undefined).toBe(accepted);

@@ -14,7 +14,7 @@ test.each<[string, Buffer, [tag: number, length: number][]]>([
       [2, 1],
     ],
   ],
-  ['the longest short length', bytes('047f', 127), [[4, 127]]],
+  ['the maximum length in short form', bytes('047f', 127), [[4, 127]]],
   ['a length of one octet', bytes('048180', 128), [[4, 128]]],
   ['a length of two octets', bytes('04820100', 256), [[4, 256]]],
 ])('DER with %s is parsed', (_, der, expected) => {
@@ -27,7 +27,7 @@ test.each<[string, Buffer]>([
   ['content that ends early', bytes('0403', 2)],
   ['a second element that ends early', bytes('05000401')],
   ['a long length that ends early', bytes('048201')],
-  ['a length beyond any file', bytes('0488ffffffffffffffff', 16)],
+  ['a length of 2^64 - 1 bytes', bytes('0488ffffffffffffffff', 16)],
 ])('DER with %s is rejected', (_, der) => {
   expect(() => elementsIn(der)).toThrow(/./);
 });

@@ -48,7 +48,7 @@ function hold(client: MemoryClient): () => void {
 const refusal = { code: 401, headers: { 'WWW-Authenticate': expect.stringContaining('error="invalid_token"') } };
 
 describe('a token that kube-apiserver accepts', () => {
-  test('a token that kube-apiserver accepts authenticates its user with all fields of the review and system:authenticated', async () => {
+  test('a token that kube-apiserver accepts authenticates its user with all fields of the review and the group system:authenticated', async () => {
     const { authenticate } = lab({ authenticated: true, user: { ...robot, uid: '42', extra: { pod: ['a', 'b'] } } });
     expect(await authenticate(tokenOf('robot'))).toEqual({
       username: robot.username,
@@ -82,12 +82,12 @@ describe('a token that kube-apiserver accepts', () => {
 });
 
 test.each([
-  ['rejects it', { authenticated: false }],
-  ['rejects it with a reason', { authenticated: false, error: 'the token has expired' }],
-  ['accepts it without a user', { authenticated: true }],
-  ['accepts it for a user without a name', { authenticated: true, user: { groups: ['system:masters'] } }],
-  ['accepts it with a value that is not a boolean', { authenticated: 'true', user: robot }],
-  ['accepts it for other audiences than requested', { authenticated: true, user: robot, audiences: ['vault'] }],
+  ['rejects the token', { authenticated: false }],
+  ['rejects the token with a reason', { authenticated: false, error: 'the token has expired' }],
+  ['accepts the token without a user', { authenticated: true }],
+  ['accepts the token for a user without a name', { authenticated: true, user: { groups: ['system:masters'] } }],
+  ['has a value of `authenticated` that is not a boolean', { authenticated: 'true', user: robot }],
+  ['accepts the token for other audiences than requested', { authenticated: true, user: robot, audiences: ['vault'] }],
   ['has no status', undefined],
 ])('a token gets 401 if its review %s', async (_, status) => {
   const { authenticate } = lab(status, ['https://platform.example', issuer]);
@@ -104,7 +104,7 @@ test.each<[string, string[], string[] | undefined]>([
   await expect(authenticate(tokenOf('robot'))).resolves.toMatchObject({ username: robot.username });
 });
 
-test('a user of a reviewed token without groups gets only system:authenticated', async () => {
+test('a reviewed token of a user without groups has only the group system:authenticated', async () => {
   const { authenticate } = lab({ authenticated: true, user: { username: 'robot' } });
   expect(await authenticate(tokenOf('robot'))).toEqual({
     username: 'robot',
@@ -188,7 +188,7 @@ describe('a failure of kube-apiserver', () => {
 });
 
 const forged = (index: number): string => tokenOf(`nobody-${index}`);
-/** The reviewed tokens, by their subjects. */
+/** Returns the subjects of the reviewed tokens. */
 const subjects = (client: MemoryClient): unknown[] =>
   client
     .requestsTo('POST', path)
@@ -206,7 +206,7 @@ describe('when many unknown tokens arrive', () => {
     expect(reviews()).toBe(32);
     release();
     await Promise.all([...all, good]);
-    // Before the review of robot, each of the eight addresses may have had one more review.
+    // Each of the eight addresses can get one more review before the review of the robot token.
     expect(subjects(client).indexOf('robot')).toBeLessThan(32 + 9);
   });
 
@@ -229,7 +229,7 @@ describe('when many unknown tokens arrive', () => {
   test.each([
     ['one client', () => '198.51.100.66'],
     ['one /64', (index: number) => `2001:db8::${index + 1}`],
-  ])('unknown tokens of %s do not delay those of another client behind the same trusted proxy', async (_, from) => {
+  ])('unknown tokens of %s do not delay tokens of another client behind the same proxy', async (_, from) => {
     const { authenticate, client } = lab({ authenticated: true, user: robot });
     const arrived: string[] = [];
     const counted: TokenAuthenticator = (token, source) => {
@@ -282,7 +282,7 @@ describe('when many unknown tokens arrive', () => {
     });
   });
 
-  test('further unknown tokens are rejected with 429 while 2,000 wait, except those of another source', async () => {
+  test('further unknown tokens are rejected with 429 while 2,000 unknown tokens wait, except tokens of another address', async () => {
     const { authenticate, client } = lab({ authenticated: true, user: robot });
     const release = hold(client);
     const all = Array.from({ length: 2_100 }, (_, index) => authenticate(forged(index), `192.0.2.${index % 25}`));
@@ -346,7 +346,7 @@ describe('when many unknown tokens arrive', () => {
   });
 
   // evidence: token-review-slots
-  test('tokens of other issuers take no slots from tokens with the issuer of this server', async () => {
+  test('tokens of other issuers do not use the review slots for tokens with the issuer of this server', async () => {
     const { authenticate, client } = lab({ authenticated: true, user: robot });
     client.ownIssuer = issuer;
     const release = hold(client);
@@ -361,7 +361,7 @@ describe('when many unknown tokens arrive', () => {
     await expect(Promise.all([...all, ...good])).resolves.toHaveLength(82);
   });
 
-  test('a token that is already under review takes no further slot', async () => {
+  test('a token that is already under review takes no second slot', async () => {
     const { authenticate, client, reviews } = lab({ authenticated: true, user: robot });
     const release = hold(client);
     const all = Array.from({ length: 64 }, (_, index) => authenticate(tokenOf(`robot-${index % 2}`)));
@@ -371,7 +371,7 @@ describe('when many unknown tokens arrive', () => {
     await expect(Promise.all(all)).resolves.toHaveLength(64);
   });
 
-  test('a token whose review waits for another address is reviewed at once for an idle address', async () => {
+  test('a token whose review waits in the queue of one address is reviewed at once when another address without reviews sends it', async () => {
     const { authenticate, client, reviews } = lab({ authenticated: true, user: robot });
     const release = hold(client);
     const all = Array.from({ length: 4 }, (_, index) => authenticate(forged(index), '192.0.2.66'));
@@ -386,7 +386,7 @@ describe('when many unknown tokens arrive', () => {
     expect(reviews()).toBe(5);
   });
 
-  test('a token that is rejected for an address with a full queue is reviewed for an idle address', async () => {
+  test('a request from an address with a full review queue gets 429, while the same token from an idle address is authenticated', async () => {
     const { authenticate, client } = lab({ authenticated: true, user: robot });
     const release = hold(client);
     const all = Array.from({ length: 404 }, (_, index) => authenticate(forged(index), '192.0.2.66'));
@@ -405,7 +405,7 @@ describe('when many unknown tokens arrive', () => {
     await expect(Promise.all(all)).resolves.toHaveLength(404);
   });
 
-  test('cached results for forged tokens do not evict results for valid ones', async () => {
+  test('cached results for forged tokens do not evict cached results for valid tokens', async () => {
     const cluster = new MemoryCluster();
     cluster.respond(path, ({ spec }) => {
       const { claims } = readJWT((spec as { token: string }).token);
@@ -434,11 +434,11 @@ describe('a token that is not a JWT', () => {
     ['no algorithm', `${part({})}.${payload}.c2ln`],
     ['no issuer', `${part({ alg: 'RS256' })}.${part({ sub: 'x' })}.c2ln`],
     ['an issuer that is not a string', `${part({ alg: 'RS256' })}.${part({ iss: [issuer] })}.c2ln`],
-    ['a signature that begins with another alphabet', `${part({ alg: 'RS256' })}.${payload}.+c2ln`],
+    ['a signature that begins with a character outside base64url', `${part({ alg: 'RS256' })}.${payload}.+c2ln`],
     ['a header that is null', `${part(null)}.${payload}.c2ln`],
     ['a payload that is text', `${part({ alg: 'RS256' })}.${part('x')}.c2ln`],
     ['invalid JSON', `${Buffer.from('{').toString('base64url')}.${payload}.c2ln`],
-    ['base64 of another alphabet', `${part({ alg: 'RS256' })}.${payload}.c+/=`],
+    ['base64 instead of base64url', `${part({ alg: 'RS256' })}.${payload}.c+/=`],
     ['more than 16 KiB', craftJWT({ alg: 'RS256' }, { iss: issuer, padding: 'x'.repeat(20_000) })],
   ])('a token that is not a JWT never reaches kube-apiserver: %s', async (_, token) => {
     const { authenticate, reviews } = lab({ authenticated: true, user: robot });

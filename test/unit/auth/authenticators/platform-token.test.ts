@@ -68,7 +68,7 @@ describe('an access token of this server', () => {
       via: 'token',
       sessionID: session.metadata.name,
     });
-    // The same object: caches of access reviews use it as a key.
+    // Every request must get the same object, since the cache of access reviews uses this object as a key.
     expect(await authenticate(token)).toBe(user);
     accounts.configure({ users: [{ username: 'alice', groups: ['b'] }] });
     expect(await authenticate(token)).toMatchObject({ groups: ['b', 'system:authenticated'] });
@@ -129,7 +129,7 @@ describe('an access token of this server', () => {
     await expect(authenticate(token)).rejects.toMatchObject({ code: 503, headers: { 'Retry-After': '1' } });
   });
 
-  test('an access token of this server that names another user or client than its session is rejected with 401', async () => {
+  test('an access token of this server is rejected with 401 if it names a user or client other than that of its session', async () => {
     const { accounts, session, authenticate } = await logIn();
     accounts.configure({
       users: [{ username: 'alice' }, { username: 'bob' }],
@@ -157,7 +157,7 @@ test('a token that names this issuer but has a wrong signature is rejected with 
 });
 
 test.each([['opaque'], [craftJWT({ alg: 'ES256' }, { iss: 'https://another.example' })], ['']])(
-  'a token that this server did not issue is left to the other authenticators: %j',
+  'a token that this server did not issue is passed to the next authenticator: %j',
   async (token) => {
     const { authenticate } = await logIn();
     expect(await authenticate(token)).toBeUndefined();
@@ -188,7 +188,7 @@ test('a ServiceAccount keeps its Kubernetes identity after a token exchange, and
   expect(via({})).toBe('token');
 });
 
-test('cached objects of a user with many sessions are evicted', () => {
+test('the oldest cached user object is evicted when a user has more than 1,000 sessions', () => {
   const alice: Subject = { username: 'alice', uid: '1', groups: [], displayName: undefined, email: undefined };
   const userOf = usersOf((key) => validToken(key, alice));
   const [first, other] = [userOf('first'), userOf('other')];
@@ -215,9 +215,9 @@ async function identityToken(clientID: string): Promise<LoggedIn & { readonly id
   return { ...lab, session, identity: tokens.issueIdentity(session, account, options) };
 }
 
-describe('an id_token of a listed client', () => {
+describe('an id_token as a bearer token', () => {
   // evidence: id-token-bearer-ends
-  test('an id_token of a listed client authenticates its user until the session is revoked, and is then rejected with an error that gives the reason', async () => {
+  test('an id_token of a client in gateway.idTokenClients authenticates its user until the session is revoked, and is then rejected with an error that gives the reason', async () => {
     const { accounts, session, identity, authenticate } = await identityToken('platform-cli');
     expect(await authenticate(identity)).toMatchObject({ username: 'alice', sessionID: session.metadata.name });
     expect(await authenticate(identity)).toMatchObject({ username: 'alice' });
@@ -228,7 +228,7 @@ describe('an id_token of a listed client', () => {
     });
   });
 
-  test('an id_token of a client that is not listed is rejected with an error that gives the reason', async () => {
+  test('an id_token of a client that is not in gateway.idTokenClients is rejected with an error that gives the reason', async () => {
     const { identity, authenticate } = await identityToken('platform');
     await expect(authenticate(identity)).rejects.toMatchObject({
       message: expect.stringContaining('the token is an id_token of the client "platform"'),

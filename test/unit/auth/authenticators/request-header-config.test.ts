@@ -35,7 +35,7 @@ describe('the request-header configuration', () => {
       /requestheader-allowed-names is empty/,
     ],
     [
-      'two CAs without names, one of them shared, are rejected',
+      'a CA file with one dedicated and one shared CA without names is rejected',
       () => data({ 'requestheader-client-ca-file': `${proxyCA}${clientCA}`, 'requestheader-allowed-names': '[]' }),
       /requestheader-allowed-names is empty/,
     ],

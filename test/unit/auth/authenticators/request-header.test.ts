@@ -11,7 +11,7 @@ import type { UserInfo } from '../../../../src/auth/user.ts';
 
 const day = 86_400_000;
 
-/** The certificates of all tests, since making one takes longer than verifying it. */
+/** Certificates that all tests share, since creating a certificate takes longer than verifying it. */
 const made: Record<'trusted' | 'proxy' | 'other' | 'server' | 'foreign' | 'injected' | 'twoNames', string> = {
   trusted: '',
   proxy: '',
@@ -69,7 +69,7 @@ function identify(attempt: Attempt): UserInfo | undefined {
 }
 
 describe('the request headers are trusted', () => {
-  test('the request headers are trusted from the aggregator: user, uid, all groups and system:authenticated', () => {
+  test('the request headers are trusted from the aggregator, and the user also gets the group system:authenticated', () => {
     const headers = [
       ['x-remote-user', 'alice'],
       ['X-Remote-Uid', '42'],
@@ -115,12 +115,16 @@ describe('extra values of the request headers', () => {
   test.each([
     ['are kept in their order', ['Scopes: a', 'Scopes: b'], { scopes: ['a', 'b'] }],
     ['have percent-decoded keys', ['Example.com%2Fkey: v'], { 'example.com/key': ['v'] }],
-    ['have keys in lower case before they are decoded', ['%C3%89T: v'], { Ét: ['v'] }],
-    ['of one key under two spellings are all kept', ['a%2Fb: 1', 'A%2fB: 2', '%61/b: 3'], { 'a/b': ['1', '2', '3'] }],
+    ['have keys that are converted to lower case before percent-decoding', ['%C3%89T: v'], { Ét: ['v'] }],
+    [
+      'are all kept if they have the same key in different encodings',
+      ['a%2Fb: 1', 'A%2fB: 2', '%61/b: 3'],
+      { 'a/b': ['1', '2', '3'] },
+    ],
     ['keep a key with a bad encoding unchanged', ['50%: v', '%ff%: w'], { '50%': ['v'], '%ff%': ['w'] }],
     ['keep a key whose encoding has only one digit unchanged', ['a%4: v', '%4z: w'], { 'a%4': ['v'], '%4z': ['w'] }],
     [
-      'can have names of Object.prototype',
+      'can have keys that are also properties of Object.prototype',
       ['__proto__: v', 'constructor: w'],
       {
         ['__proto__']: ['v'],
@@ -145,7 +149,7 @@ describe('the request headers are ignored', () => {
     ['with a certificate with another name', () => ({ shows: 'other' })],
     ['with a certificate for servers', () => ({ shows: 'server' })],
     ['with a certificate from another CA of the same name', () => ({ shows: 'foreign' })],
-    ['with a certificate that has the name in another part of its subject', () => ({ shows: 'injected' })],
+    ['with a certificate that has the name in an attribute other than its common name', () => ({ shows: 'injected' })],
     ['with a certificate that has a second name after the allowed one', () => ({ shows: 'twoNames' })],
     [
       'with the certificate of the CA itself',
@@ -188,7 +192,7 @@ test('a request-header certificate that expires on an open connection is no long
   expect(authenticate(request)).toBeUndefined();
 });
 
-test('a request-header certificate that becomes valid on an open connection is accepted from then on', () => {
+test('a request-header certificate is accepted on an open connection as soon as the certificate becomes valid', () => {
   let now = Date.now() - 2 * day;
   const config = configured();
   const authenticate = requestHeader(

@@ -16,7 +16,7 @@ const knows =
 const request = (authorization?: string, parts: object = {}): Request =>
   ({ headers: authorization === undefined ? {} : { authorization }, rawHeaders: [], ...parts }) as unknown as Request;
 
-/** Offers the token among the subprotocols. */
+/** Returns a WebSocket handshake that offers the token among its subprotocols. */
 const webSocket = (token: string, authorization?: string): Request =>
   ({
     method: 'GET',
@@ -49,7 +49,7 @@ describe('a bearer token', () => {
     },
   );
 
-  test('a bearer token is verified with the address of the client', async () => {
+  test('the authenticator of a bearer token receives the address of the client', async () => {
     const sources: Source[] = [];
     const verifying = gatewayAuthenticator([
       async (_, source) => {
@@ -72,7 +72,7 @@ describe('a bearer token', () => {
     ],
     ['Bearer ', `${challenge}, error_description="the Authorization header has no token after 'Bearer'"`],
   ])(
-    'a bearer token that is unknown or malformed is rejected with 401, and the error describes only a malformed token: %j',
+    'an unknown or malformed bearer token is rejected with 401, and the error describes only what is malformed: %j',
     async (text, expected) => {
       await expect(authenticate(request(text), from)).rejects.toMatchObject({
         code: 401,
@@ -142,7 +142,7 @@ describe('the authenticator of the aggregated listener', () => {
     expect(await both(request('Bearer wrong'), from)).toBe(proxied);
   });
 
-  test('the authenticator of the aggregated listener accepts a token without the front proxy', async () => {
+  test('the authenticator of the aggregated listener accepts a bearer token if the front proxy sends no identity', async () => {
     const both = aggregatedAuthenticator(() => undefined, [knows('one', alice)]);
     expect(await both(request('Bearer one'), from)).toBe(alice);
     expect(await both(request(), from)).toBeUndefined();

@@ -18,10 +18,10 @@ test.each<[string, string, Handshake]>([
     'a WebSocket handshake',
     request({ upgrade: 'h2c , WebSocket', connection: 'UPGRADE,http2-settings' }),
   ],
-  ['for another protocol', 'a plain request', request({ upgrade: 'SPDY/3.1' })],
-  ['for no protocol', 'a plain request', request({ upgrade: undefined })],
-  ['that does not name Upgrade in Connection', 'a plain request', request({ connection: 'keep-alive' })],
-  ['without Connection', 'a plain request', request({ connection: undefined })],
+  ['to upgrade to another protocol', 'a plain request', request({ upgrade: 'SPDY/3.1' })],
+  ['without an Upgrade header', 'a plain request', request({ upgrade: undefined })],
+  ['whose Connection header does not contain Upgrade', 'a plain request', request({ connection: 'keep-alive' })],
+  ['without a Connection header', 'a plain request', request({ connection: undefined })],
   ['by POST', 'a plain request', request({}, { method: 'POST' })],
   ['over HTTP/1.0', 'a plain request', request({}, { httpVersion: '1.0' })],
   ['over HTTP/2', 'a plain request', request({}, { httpVersion: '2.0' })],
@@ -38,7 +38,7 @@ test.each([
   [`v5.channel.k8s.io,,  ${protocol('a~b/c+d==')}`, 'a~b/c+d=='],
   ['v4.channel.k8s.io', undefined],
   ['', undefined],
-])('the token among the WebSocket subprotocols %j is %j', (protocols, token) => {
+])('the bearer token in the WebSocket subprotocols %j is %j', (protocols, token) => {
   expect(subprotocolToken(offering(protocols))).toBe(token);
 });
 
@@ -53,7 +53,7 @@ test.each<[string, string]>([
   ['next to empty entries', `${protocol('a')}, ,`],
   ['that is empty', `any, ${protocol('')}`],
   ['with padding', `any, ${protocol('a')}=`],
-  ['in base64', `any, ${protocol('a')}+`],
+  ['in base64 instead of base64url', `any, ${protocol('a')}+`],
   ['with an invalid character before the encoding', `any, ${protocol('a').replace(/\.(?=[^.]*$)/, '.=')}`],
   ['that begins with a letter beyond ASCII', `any, ${protocol('éa')}`],
   ['that ends with a letter beyond ASCII', `any, ${protocol('aé')}`],

@@ -17,7 +17,7 @@ interface Spec {
 }
 
 interface Lab {
-  /** The last review. */
+  /** Returns the last SubjectAccessReview. */
   readonly reviewed: () => { spec: object };
   readonly authorizer: Authorizer;
   readonly client: MemoryClient;
@@ -55,7 +55,7 @@ test('an authorization decision is reused for 10 s, as measured by the monotonic
   }
 });
 
-describe('the access review names the user', () => {
+describe('the user in a SubjectAccessReview', () => {
   test.each<[string, UserInfo, object]>([
     ['a user', alice, { user: 'alice', uid: '42', groups: ['a', 'b'] }],
     ['a user without uid and groups', { ...alice, uid: undefined as never, groups: [] }, { user: 'alice', groups: [] }],
@@ -64,7 +64,7 @@ describe('the access review names the user', () => {
       { ...alice, extra: { scopes: ['x', 'y'] } },
       { user: 'alice', uid: '42', groups: ['a', 'b'], extra: { scopes: ['x', 'y'] } },
     ],
-  ])('the access review contains the fields of %s', async (_, user, expected) => {
+  ])('a SubjectAccessReview contains the fields of %s', async (_, user, expected) => {
     const { authorizer, reviewed } = lab();
     await authorizer.authorize(user, listNodes);
     const { spec, ...rest } = reviewed();
@@ -73,7 +73,7 @@ describe('the access review names the user', () => {
   });
 });
 
-describe('the access review names the request', () => {
+describe('the request in a SubjectAccessReview', () => {
   test.each<[Attributes, object]>([
     [
       { verb: 'watch', group: 'apps', resource: 'deployments' },
@@ -83,7 +83,7 @@ describe('the access review names the request', () => {
       { verb: 'get', group: '', resource: 'pods', subresource: 'log', namespace: 'ns', name: 'p' },
       { subresource: 'log', namespace: 'ns', name: 'p' },
     ],
-  ])('the access review contains the request attributes %j', async (attributes, expected) => {
+  ])('a SubjectAccessReview contains the request attributes %j', async (attributes, expected) => {
     const { authorizer, reviewed } = lab();
     await authorizer.authorize(alice, attributes);
     expect(reviewed()).toMatchObject({
@@ -91,7 +91,7 @@ describe('the access review names the request', () => {
     });
   });
 
-  test('the access review contains the path of a non-resource request', async () => {
+  test('a SubjectAccessReview contains the path of a non-resource request', async () => {
     const { authorizer, reviewed } = lab();
     await authorizer.authorize(alice, { verb: 'get', path: '/metrics' });
     const { spec } = reviewed();
@@ -153,7 +153,7 @@ describe('an authorization decision', () => {
       const { authorizer, reviews } = lab(() => ({ allowed }));
       await authorizer.authorize(alice, listNodes);
       jest.advanceTimersByTime(9_900);
-      // The same user in another request has the same key.
+      // A user object with equal fields has the same cache key.
       expect(await authorizer.authorize({ ...alice }, { ...listNodes })).toMatchObject({ allowed });
       expect(reviews()).toBe(1);
       jest.advanceTimersByTime(200);
@@ -177,7 +177,7 @@ describe('an authorization decision', () => {
     expect(reviews()).toBe(2);
   });
 
-  test('an authorization decision that has reached the maximum age is replaced by a new review', async () => {
+  test('an authorization decision that has reached the maximum age for a recheck is reviewed again', async () => {
     const { authorizer, reviews } = lab();
     await authorizer.authorize(alice, listNodes);
     jest.advanceTimersByTime(1_000);
@@ -185,7 +185,7 @@ describe('an authorization decision', () => {
     expect(reviews()).toBe(2);
   });
 
-  test('the age of an authorization decision is measured from its request, since the right can be revoked before the response', async () => {
+  test('the age of an authorization decision is measured from the start of its review, since a Role can change before the response', async () => {
     const { authorizer, client, reviews } = lab();
     client.before = () => new Promise((resolve) => setTimeout(resolve, 3_000));
     const first = authorizer.authorize(alice, listNodes);
@@ -205,7 +205,7 @@ describe('an authorization decision', () => {
       authorizer.authorize(alice, { ...listNodes, namespace: `n${n}` }),
     );
     client.before = () => undefined;
-    // The last request waits for the same right.
+    // The last of the pending requests has the same attributes.
     await expect(rechecking(authorizer).authorize(alice, { ...listNodes, namespace: 'n99' })).resolves.toMatchObject({
       allowed: true,
     });
@@ -243,17 +243,17 @@ const pod = { verb: 'get', group: '', resource: 'pods', subresource: 'log', name
 test.each<[string, Partial<UserInfo>, Attributes]>([
   ['username', { username: 'bob' }, pod],
   ['uid', { uid: '43' }, pod],
-  ['groups', { groups: ['a'] }, pod],
-  ['extra', { extra: { scopes: ['x'] } }, pod],
+  ['list of groups', { groups: ['a'] }, pod],
+  ['extra value', { extra: { scopes: ['x'] } }, pod],
   ['verb', {}, { ...pod, verb: 'list' }],
   ['group', {}, { ...pod, group: 'apps' }],
   ['resource', {}, { ...pod, resource: 'secrets' }],
   ['subresource', {}, { ...pod, subresource: 'exec' }],
   ['namespace', {}, { ...pod, namespace: 'b' }],
   ['name', {}, { ...pod, name: 'q' }],
-  ['subresource (none)', {}, { verb: 'get', group: '', resource: 'pods', namespace: 'a', name: 'p' }],
+  ['subresource (none instead of log)', {}, { verb: 'get', group: '', resource: 'pods', namespace: 'a', name: 'p' }],
   ['path', {}, { verb: 'get', path: '/metrics' }],
-])('an authorization decision is not reused for another %s', async (_, person, attributes) => {
+])('an authorization decision is not reused for a request with a different %s', async (_, person, attributes) => {
   const { authorizer, reviews } = lab();
   await authorizer.authorize(alice, pod);
   await authorizer.authorize({ ...alice, ...person }, attributes);

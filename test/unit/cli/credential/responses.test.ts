@@ -1,4 +1,4 @@
-/** Responses of a server, which may be broken or malicious, as the plugin reads them. */
+/** Validation of server responses by the credential plugin. The server can be faulty or malicious. */
 import { describe, expect, test } from '@jest/globals';
 import { deviceOf, tokensOf } from '../../../../src/cli/credential/responses.ts';
 
@@ -82,9 +82,9 @@ describe('a device authorization response', () => {
   test.each<[string, object]>([
     ['no device code', { device_code: undefined }],
     ['a number as the user code', { user_code: 5 }],
-    ['no address', { verification_uri: undefined, verification_uri_complete: undefined }],
-    ['a file URL as the address', { verification_uri_complete: 'file:///etc/passwd' }],
-    ['an escape sequence in the address', { verification_uri_complete: '\u001B[31mhttps://a.example/' }],
+    ['no verification URI', { verification_uri: undefined, verification_uri_complete: undefined }],
+    ['a file URL as the verification URI', { verification_uri_complete: 'file:///etc/passwd' }],
+    ['an escape sequence in the verification URI', { verification_uri_complete: '\u001B[31mhttps://a.example/' }],
   ])('a device authorization response with %s is rejected', (_, fields) => {
     expect(deviceOf({ ...deviceResponse, ...fields })).toBeUndefined();
   });

@@ -43,13 +43,13 @@ test('the token cache reports a file that is not JSON without quoting it', async
   expect(notes).toEqual([`ignoring ${file}: it is not JSON`]);
 });
 
-test('the token cache leaves no temporary file when it cannot write', async () => {
+test('the token cache leaves no temporary file when a write fails', async () => {
   mkdirSync(join(file, 'in-the-way'), { recursive: true });
   await expect(writeTokens(file, tokens)).rejects.toThrow(/EISDIR|ENOTEMPTY|EPERM/);
   expect(readdirSync(dirname(file), { recursive: true })).toHaveLength(2);
 });
 
-test('the token cache keeps its entries with concurrent writers, and leaves no temporary file', async () => {
+test('a token cache file with concurrent writers contains the tokens of one writer, and no temporary file is left', async () => {
   const all = Array.from({ length: 50 }, (_, n) => ({ ...tokens, accessToken: String(n) }));
   await Promise.all(all.map((one) => writeTokens(file, one)));
   expect(all).toContainEqual(await read());

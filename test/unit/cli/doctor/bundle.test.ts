@@ -48,7 +48,7 @@ const context = new Context({
   now: () => Date.now(),
 });
 
-test('a support bundle has the log of each pod that has not terminated, or the reason why the log is not available', async () => {
+test('a support bundle contains the log of each pod that has not terminated, or the reason why the log is not available', async () => {
   const file = join(folder, 'bundle.tar.gz');
   await writeBundle(file, {}, context);
   const content = gunzipSync(readFileSync(file)).toString('latin1');

@@ -29,14 +29,14 @@ describe('the serving certificate', () => {
     expect(leafProblem(leaf, name, now + later)).toContain(expected);
   });
 
-  test('a certificate that has the name only as its common name is rejected', async () => {
+  test('a certificate is rejected if the host name is only its common name and not a subject alternative name', async () => {
     const { cert } = await newLeaf(authority, ['192.0.2.1'], now);
     expect(leafProblem(new X509Certificate(cert), 'platform-apiserver', now)).toBe(
       'is not valid for platform-apiserver, but for IP Address:192.0.2.1',
     );
   });
 
-  test('a certificate that is not allowed to identify servers is rejected', async () => {
+  test('a certificate without the extended key usage for servers is rejected', async () => {
     const client = { ...leafFields(leaf), keyUsage: ['1.3.6.1.5.5.7.3.2'] } as unknown as X509Certificate;
     expect(leafProblem(client, host, now)).toBe('is not allowed to identify servers');
   });
@@ -87,7 +87,7 @@ describe('the caBundle', () => {
     ).toBe(false);
   });
 
-  test('a caBundle that is not PEM contains no certificates, and a malformed certificate causes an error', () => {
+  test('a caBundle without PEM contains no certificates, while a malformed certificate in PEM causes an error', () => {
     expect(certificatesIn('nothing')).toEqual([]);
     expect(() => certificatesIn('-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----')).toThrow('asn1');
   });

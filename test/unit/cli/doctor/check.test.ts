@@ -14,7 +14,7 @@ import type { Context } from '../../../../src/cli/doctor/context.ts';
 import { collect } from '../../../fakes/collect.ts';
 import { formatResult, formatSummary, hasFailed, toJSON } from '../../../../src/cli/doctor/report.ts';
 
-/** Returns a check with these findings, after which it throws. */
+/** Returns a check that reports these findings and then throws the error, if any. */
 const check = (name: string, needs: readonly string[], findings: readonly Finding[], error?: Error): Check => ({
   name,
   needs,
@@ -34,7 +34,7 @@ describe('the order of the checks', () => {
     expect(new Set(names).size).toBe(names.length);
   });
 
-  test('a check is not run if a check that it needs failed, or was not run because of a failure', async () => {
+  test('a check is not run if a check that it depends on has failed or was not run', async () => {
     const results = await run(
       check('a', [], [failed('broken', 'fix a')]),
       check('b', ['a'], [ok('')]),
@@ -49,7 +49,7 @@ describe('the order of the checks', () => {
     ]);
   });
 
-  test('a check is run if a check that it needs has a warning or lacks a right', async () => {
+  test('a check is run if a check that it depends on has a warning or lacks a permission', async () => {
     const results = await run(
       check('a', [], [warning('odd')]),
       check('b', [], [], new Stop(notChecked('needs the right to get pods'))),
@@ -58,7 +58,7 @@ describe('the order of the checks', () => {
     expect(results[2]?.findings).toEqual([ok('fine')]);
   });
 
-  test('a check that lacks a right or throws keeps its earlier findings', async () => {
+  test('a check that lacks a permission or throws keeps its earlier findings', async () => {
     const [right, error] = await run(
       check('a', [], [ok('first')], new Stop(notChecked('needs the right to get pods'))),
       check('b', [], [ok('first')], new Error('no response')),
@@ -68,7 +68,7 @@ describe('the order of the checks', () => {
   });
 });
 
-test('a result is available before the next check runs', async () => {
+test('the doctor returns the result of a check before the next check completes', async () => {
   const never: Check = { ...check('b', [], []), run: () => neverEnding() };
   const first = await runChecks([check('a', [], [ok('fine')]), never], {} as Context).next();
   expect(first).toEqual({ done: false, value: { name: 'a', findings: [ok('fine')] } });

@@ -88,11 +88,14 @@ describe('pods', () => {
       /has restarted \(restarts: 1, last: OOMKilled with exit code 137\)$/,
       /--previous$/,
     ],
-  ])('a pod %s has a finding with the reason and the command that shows more', (_, one, status, message, command) => {
-    expect(podFindings(one, { commands, namespace: 'platform-system' })).toEqual([
-      { status, message: expect.stringMatching(message), command: expect.stringMatching(command) },
-    ]);
-  });
+  ])(
+    'a pod %s has a finding with the reason and the command that shows details',
+    (_, one, status, message, command) => {
+      expect(podFindings(one, { commands, namespace: 'platform-system' })).toEqual([
+        { status, message: expect.stringMatching(message), command: expect.stringMatching(command) },
+      ]);
+    },
+  );
 });
 
 const policy = (spec: NetworkPolicy['spec']): NetworkPolicy => ({ metadata: { name: 'p' }, spec });
@@ -104,7 +107,7 @@ describe('NetworkPolicies', () => {
     ['no problem without a NetworkPolicy', [], 'ok', /no NetworkPolicy/],
     ['a failure for a policy without rules', [policy({})], 'failed', /do not allow .* port 10250/],
     [
-      'a failure for a policy that allows only another port',
+      'a failure for a policy that allows only a different port',
       [policy({ ingress: [{ ports: [{ port: 443 }] }] })],
       'failed',
       /do not allow/,
@@ -123,7 +126,7 @@ describe('NetworkPolicies', () => {
       /from all/,
     ],
     [
-      'no problem for a policy that allows a range with the port',
+      'no problem for a policy that allows a port range that includes the port',
       [policy({ ingress: [{ ports: [{ port: 1, endPort: 20_000 }] }] })],
       'ok',
       /from all/,
@@ -208,7 +211,7 @@ describe('reports of a replica', () => {
       ],
     ],
   ])(
-    'the doctor compares a cache of nodes with %d bytes and an age of %d s with the thresholds',
+    'the doctor compares a cache of nodes of %d bytes that is %d s old with the thresholds',
     (bytes, age, expected) => {
       const found = cacheFindings(metrics(bytes, age), 'a', 'raise');
       expect(found.map(({ status, message }) => [status, message])).toEqual(expected);
@@ -272,7 +275,7 @@ test('the doctor reports a network failure if kube-apiserver cannot connect to t
 describe('host names', () => {
   const uris = ['a', 'b', 'c'].map((key) => ({ key, uri: `https://${key}.example/` }));
 
-  test('host names are resolved concurrently, and reported in their order', async () => {
+  test('host names are resolved concurrently, and problems are reported in the order of the names', async () => {
     const all = Promise.withResolvers<void>();
     let count = 0;
     const lookup = async (host: string): Promise<void> => {
@@ -301,9 +304,9 @@ describe('the clock', () => {
   const sent = new Date('2026-01-01T00:00:00Z').getTime();
   const date = new Date(sent).toUTCString();
   test.each([
-    ['that shows the same time has no skew', sent, sent + 500, 0],
-    ['within the second of the Date header has no skew', sent + 900, sent + 950, 0],
-    ['within the tolerance has no skew', sent + 10_900, sent + 11_000, 0],
+    ['with the same time as the server has no skew', sent, sent + 500, 0],
+    ['that differs from the Date header by less than a second has no skew', sent + 900, sent + 950, 0],
+    ['that differs by less than the tolerance has no skew', sent + 10_900, sent + 11_000, 0],
     ['that is ahead has a positive skew', sent + 31_000, sent + 31_100, 30_000],
     ['that is behind has a negative skew', sent - 40_000, sent - 35_000, -35_000],
     ['that is behind by less than the duration of the request has no skew', sent - 5_000, sent + 20_000, 0],
@@ -311,7 +314,7 @@ describe('the clock', () => {
     expect(clockSkew(date, from, to)).toBe(expected);
   });
 
-  test('a response without a Date header implies no skew, and a skew is described in whole seconds', () => {
+  test('a clock has no skew if the response has no Date header, and a skew is described in whole seconds', () => {
     expect(clockSkew(undefined, sent, sent)).toBe(0);
     expect([describeSkew(30_400), describeSkew(-30_400)]).toEqual(['30 s ahead of', '30 s behind']);
   });

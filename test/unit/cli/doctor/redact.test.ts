@@ -55,19 +55,19 @@ describe('objects in the support bundle', () => {
     ['a header of a probe', { httpGet: { httpHeaders: [{ name: 'X-Api-Key', value: 'hunter2' }] } }],
     ['an argument of a container', { containers: [{ args: ['--admin-password=hunter2'] }] }],
     ['a configuration that is not YAML', { kind: 'ConfigMap', data: { 'platform.yaml': '{secret: hunter2' } }],
-  ])('the support bundle contains no secret of %s', (_, object) => {
+  ])('the support bundle contains no secret from %s', (_, object) => {
     const text = JSON.stringify(redactObject(object));
     expect(text).not.toMatch(/hunter2|aHVudGVyMg|12345678|true/);
   });
 
-  test('the URL of an LDAP server keeps its scheme, host and port', () => {
+  test('the URL of an LDAP server in the support bundle keeps its scheme, host and port', () => {
     const ldap = '{url: "ldaps://ldap.example:1636", userSearch: {base: "dc=a", filter: "(uid={username})"}}';
     const providers = `[{name: corp, type: LDAP, ldap: ${ldap}}]`;
     const configuration = `${head}authentication: {issuer: "https://a.example", identityProviders: ${providers}}\n`;
     expect(JSON.stringify(redactObject({ 'platform.yaml': configuration }))).toContain('ldaps://ldap.example:1636');
   });
 
-  test('the support bundle keeps the names of keys and variables, references, and other settings', () => {
+  test('the support bundle keeps the names of keys and variables, references to Secrets, and settings that are not secret', () => {
     expect(redactObject({ kind: 'Secret', metadata: { name: 'a' }, data: { password: 'eA==' } })).toEqual({
       kind: 'Secret',
       metadata: { name: 'a' },

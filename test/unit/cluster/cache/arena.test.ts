@@ -10,7 +10,7 @@ type Stored = StoredObject<null>;
 const wanted = new AbortController();
 let made = 0;
 
-/** A new object of roughly this size, and the bytes that it must keep. */
+/** Returns a new object of roughly this size, and the text that the arena must store for the object. */
 function stored(size: number): { object: Stored; text: string } {
   made += 1;
   const decoded: KubeObject & { data: string } = {
@@ -30,7 +30,7 @@ function stored(size: number): { object: Stored; text: string } {
 const sum = (objects: Iterable<Stored>): number => [...objects].reduce((total, { length }) => total + length, 0);
 
 describe('an arena', () => {
-  test('an arena keeps every object unchanged, including deleted ones in use, and uses little more memory than the objects', async () => {
+  test('an arena keeps every object unchanged, including deleted objects in use, with little memory overhead', async () => {
     const step = fc.oneof(
       fc.record({ what: fc.constant('add' as const), size: fc.constantFrom(100, 5_000, 40_000, 70_000, 200_000) }),
       fc.record({ what: fc.constant('retire' as const), index: fc.nat(100) }),
@@ -56,7 +56,7 @@ describe('an arena', () => {
               const [gone] = present.splice(happened.index % Math.max(present.length, 1), 1);
               if (gone !== undefined) arena.retire(gone);
             } else if (happened.what === 'tidy') {
-              // The order differs from that of arrival.
+              // Compacts the objects in an order that differs from the order of their addition.
               const middle = happened.index % Math.max(present.length, 1);
               present = [...present.slice(middle), ...present.slice(0, middle)];
               await arena.tidy(present, wanted);
@@ -105,7 +105,7 @@ describe('an arena', () => {
     const gone = new AbortController();
     const tidying = arena.tidy(backwards, gone);
     gone.abort(new Error('gone'));
-    // The first run may have finished.
+    // The first compaction either completes or is interrupted.
     await Promise.allSettled([tidying]);
     await arena.tidy(backwards, wanted);
     expect(gather(backwards).length).toBeLessThan(40);

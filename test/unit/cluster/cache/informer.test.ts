@@ -50,7 +50,7 @@ describe('an informer', () => {
     await informer.waitForSync();
   });
 
-  test('an informer reports the differences of a second list as changes', async () => {
+  test('an informer reports the differences between two lists as changes', async () => {
     const { cluster, clock, informer, changes } = await lab();
     await cluster.last.open();
     await cluster.last.send(
@@ -95,7 +95,7 @@ describe('an informer', () => {
     expect(late).toEqual(['a']);
   });
 
-  test('waiting for an informer ends when the signal is aborted', async () => {
+  test('waiting for an informer to sync ends when the signal of the caller is aborted', async () => {
     const { informer } = await lab();
     const late = AbortSignal.abort(new Error('too late'));
     await expect(informer.waitForSync(late)).rejects.toThrow('too late');

@@ -10,7 +10,7 @@ import {
 } from '../../../../src/cluster/cache/json-scan.ts';
 import { splitList, withTypeMeta } from '../../../../src/cluster/cache/kube-responses.ts';
 
-/** The same value, with and without white space. */
+/** Returns the value as JSON with and without white space. */
 const texts = (value: unknown): Buffer[] => [
   Buffer.from(JSON.stringify(value)),
   Buffer.from(JSON.stringify(value, null, 2)),
@@ -81,7 +81,7 @@ describe('an object is decoded without managedFields', () => {
     ['that are last in the metadata', { ...metadata, managedFields }, metadata],
     ['that are first in the metadata', { managedFields, ...metadata }, metadata],
     ['that are the only member', { managedFields }, {}],
-    ['if it has none', metadata, metadata],
+    ['if the metadata contains none', metadata, metadata],
     ['that are in the middle of the metadata', { name: 'ä', managedFields, uid: 'ü' }, { name: 'ä', uid: 'ü' }],
   ])('an object is decoded without managedFields %s', (_, written, read) => {
     const spec = { managedFields, template: { metadata: { managedFields } } };
@@ -101,7 +101,7 @@ describe('an object is decoded without managedFields', () => {
 });
 
 describe('a list response', () => {
-  test('a list response is split into items with its keys in any order', () => {
+  test('a list response is split into items, whatever the order of its keys', () => {
     fc.assert(
       fc.property(fc.array(fc.record({ metadata: fc.dictionary(fc.string(), fc.jsonValue()) })), (items) => {
         const typed = { kind: 'NodeList', apiVersion: 'v1', metadata: { resourceVersion: '7', continue: 'x' }, items };

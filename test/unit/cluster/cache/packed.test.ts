@@ -15,7 +15,7 @@ const anyBytes = fc
   .map((array) => Buffer.from(array));
 
 describe('packed text', () => {
-  test('packed text is restored exactly, however much it differs from the other texts', () => {
+  test('packed text is restored exactly, however much it differs from previously packed texts', () => {
     const packer = new Packer();
     fc.assert(fc.property(anyBytes, (bytes) => expect(packer.pack(bytes).bytes.equals(bytes)).toBe(true)));
   });

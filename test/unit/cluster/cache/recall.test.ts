@@ -49,7 +49,7 @@ beforeEach(() => {
   recall = createRecall({ client: cluster, path, history: store.history, latest: () => latest(), log, clock });
 });
 
-/** A call, and whether it has returned. */
+/** A call of `recall`. `isOver` is true once the call has returned. */
 interface RecallCall {
   isOver: boolean;
 }
@@ -61,7 +61,7 @@ async function startRecall(resourceVersion: number, signal = never): Promise<Rec
   return pending;
 }
 
-/** Opens the watch and sends these events. */
+/** Starts a search, opens its watch and sends these events. */
 async function hear(resourceVersion: number, ...events: unknown[]): Promise<FakeRequest> {
   await startRecall(resourceVersion);
   const request = cluster.last;
@@ -94,7 +94,7 @@ describe('the search for changes before the start of a history', () => {
   });
 
   test.each<readonly [string, readonly unknown[], number, number]>([
-    // Events after version 2137, the start of the history afterwards, and the lowest version that is not requested again.
+    // Columns: events after version 2137, start of the history afterwards, lowest version that is not requested again.
     ['no change up to the start of the history', [bookmark('2417')], 2137, 1],
     ['no change up to a newer version than the history', [bookmark('2500')], 2137, 1],
     ['no change if there is a later change', [event('MODIFIED', 2418)], 2137, 1],
@@ -120,7 +120,7 @@ describe('the search for changes before the start of a history', () => {
   });
 
   test.each<readonly [string, readonly unknown[], number]>([
-    // The last column: the lowest version that is requested again.
+    // The last column is the lowest version that is requested again.
     ['the watch ends without a bookmark', [], 1],
     ['the bookmark is older than the history', [bookmark('2416')], 1],
     ['kube-apiserver reports the version as expired', [failed(410, 'Expired')], 2138],
@@ -172,7 +172,7 @@ describe('the search for changes before the start of a history', () => {
     expect(cluster.requests).toHaveLength(0);
   });
 
-  test('the search for changes before the start of a history has no effect when old changes are dropped in the meantime', async () => {
+  test('the search for changes before the start of a history has no effect if the history drops old changes in the meantime', async () => {
     const pending = await startRecall(2137);
     const request = cluster.last;
     await request.open();
@@ -196,7 +196,7 @@ describe('the search for changes before the start of a history', () => {
     await cluster.last.send(event('ADDED', 2300), bookmark('2500'));
     expect(pending.isOver).toBe(true);
     expect(store.history.since).toBe(2300);
-    // An expired version may be requested again after a reset.
+    // An expired version can be requested again after a reset.
     store.replace([], 2200);
     expect((await startRecall(2137)).isOver).toBe(false);
   });
@@ -212,7 +212,7 @@ describe('the search for changes before the start of a history', () => {
 });
 
 describe('concurrent searches for earlier changes', () => {
-  test('concurrent searches for earlier changes share one watch, and the next watch starts at the oldest version that the others requested', async () => {
+  test('concurrent searches for earlier changes share one watch, and the next watch starts at the oldest version that the remaining searches requested', async () => {
     const pending = [
       await startRecall(2200),
       await startRecall(2300),
@@ -249,7 +249,7 @@ describe('concurrent searches for earlier changes', () => {
     expect(store.history.since).toBe(2150);
   });
 
-  test('concurrent searches for earlier changes all end when kube-apiserver does not respond', async () => {
+  test('concurrent searches for earlier changes all end when kube-apiserver responds with 503', async () => {
     const pending = [await startRecall(2200), await startRecall(2100), await startRecall(2300)];
     await cluster.last.respond(503, status(503, 'ServiceUnavailable'));
     expect(pending.every(({ isOver }) => isOver)).toBe(true);
@@ -275,7 +275,7 @@ describe('concurrent searches for earlier changes', () => {
     expect([second, third]).toEqual([{ isOver: true }, { isOver: true }]);
     expect(cluster.requests).toHaveLength(1);
     expect(clock.pending()).toEqual([]);
-    // A recall that waits for another one.
+    // The time limit also applies while the current version of the resource is unknown.
     latest = () => new Promise(() => undefined);
     const fourth = await startRecall(2100);
     await clock.advance(3999);
@@ -285,7 +285,7 @@ describe('concurrent searches for earlier changes', () => {
   });
 });
 
-test('a history is extended exactly as far back as no change occurred, whatever the order of the searches', async () => {
+test('searches in any order extend a history back to the last change before its start, and no further', async () => {
   const change = fc.record({
     name: fc.constantFrom('a', 'b', 'c'),
     what: fc.constantFrom('put', 'put', 'delete', 'other', 'other', 'other'),

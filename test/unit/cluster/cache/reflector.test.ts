@@ -7,7 +7,7 @@ interface Lab {
   cluster: FakeCluster;
   clock: FakeClock;
   reflector: Reflector<string>;
-  /** Callbacks of the reflector, as text. */
+  /** Calls that the reflector made to its callbacks, as text. */
   calls: string[];
   /** Log lines. */
   lines: () => string[];
@@ -153,7 +153,7 @@ describe('the first list of a reflector', () => {
     expect(cluster.last.query).toEqual({ limit: 500 });
   });
 
-  test('the first list of a reflector recovers from rejections, invalid data and refused connections', async () => {
+  test('the first list of a reflector is requested again after rejections, invalid data and refused connections', async () => {
     const { cluster, clock, reflector } = await lab();
     await cluster.last.respond(403, status(403, 'Forbidden'));
     await clock.advance(60_000);
@@ -194,7 +194,7 @@ describe('the watch of a reflector', () => {
     expect(cluster.last.query['resourceVersion']).toBe('15');
   });
 
-  test('the watch of a reflector is delayed when the previous one ended at once without events', async () => {
+  test('the watch of a reflector is delayed when the previous watch ended at once without events', async () => {
     const { cluster, clock } = await synced();
     await cluster.last.end();
     expect(cluster.requests).toHaveLength(2);
@@ -205,7 +205,7 @@ describe('the watch of a reflector', () => {
     expect(cluster.requests).toHaveLength(3);
   });
 
-  test('the watch of a reflector continues from the last resourceVersion after a reset', async () => {
+  test('the watch of a reflector continues from the last resourceVersion after its connection is reset', async () => {
     const { cluster, clock, reflector } = await synced();
     await cluster.last.send(added('b', '11'));
     await cluster.last.reset();
@@ -240,7 +240,7 @@ describe('the watch of a reflector', () => {
     },
   );
 
-  test('the watch of a reflector starts with a new list at once when it cannot continue after an outage', async () => {
+  test('the watch of a reflector starts with a new list at once when its resourceVersion has expired during an outage', async () => {
     const { cluster, clock, calls } = await synced();
     await cluster.last.reset();
     for (let i = 0; i < 6; i += 1) {
@@ -268,7 +268,7 @@ describe('the watch of a reflector', () => {
     expect(cluster.last.query['resourceVersion']).toBe('11');
   });
 
-  test('the watch of a reflector is restarted as often as requested, so that bookmarks arrive in time', async () => {
+  test('the watch of a reflector has the configured timeout, and is aborted after twice that time without events', async () => {
     const { cluster, clock, reflector } = await synced({ watchSeconds: 5 });
     expect(cluster.last.query['timeoutSeconds']).toBe(5);
     await clock.advance(5000);
@@ -279,7 +279,7 @@ describe('the watch of a reflector', () => {
     expect(cluster.requests[1]?.signal?.aborted).toBe(true);
   });
 
-  test('the watch of a reflector is restarted once by requestBookmark(), briefly enough to receive a bookmark soon', async () => {
+  test('the watch of a reflector is restarted once by requestBookmark(), with a short timeout so that a bookmark arrives soon', async () => {
     const { cluster, reflector, calls } = await synced();
     await cluster.last.send(added('b', '11'));
     reflector.requestBookmark();
@@ -297,7 +297,7 @@ describe('the watch of a reflector', () => {
     expect(cluster.last.query['timeoutSeconds']).toBeGreaterThanOrEqual(300);
   });
 
-  test('the watch of a reflector is not restarted by requestBookmark() while it is not open', async () => {
+  test('the watch of a reflector is not restarted by requestBookmark() while the watch is interrupted', async () => {
     const { cluster, reflector } = await synced();
     await cluster.last.reset();
     reflector.requestBookmark();
@@ -314,7 +314,7 @@ describe('the watch of a reflector', () => {
   });
 });
 
-/** The delays between this many consecutive failures. */
+/** Returns the delays after this many consecutive failures. */
 async function delaysOf({ cluster, clock }: Lab, failures: number): Promise<number[]> {
   await cluster.last.reset();
   const delays: number[] = [];
@@ -361,7 +361,7 @@ test('stopping a reflector aborts its watch, and leaves no timer and no further 
   expect(clock.pending()).toEqual([]);
 });
 
-test('a reflector records the time of the last data from the cluster, whatever the data', async () => {
+test('a reflector records the time of the last data from the cluster, even if the data is only a response head', async () => {
   const { cluster, clock, reflector } = await lab();
   expect(reflector.lastSignOfLife()).toBe(0);
   await cluster.last.open();

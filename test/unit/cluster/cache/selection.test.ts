@@ -77,7 +77,7 @@ const inRack = (index: number, rack: string, version: number): Stored =>
   stored({ name: `n${index}`, namespace: 'a', second: 0, rack }, version);
 
 describe('a selection', () => {
-  test('a selection equals that of a simple model, whatever changes before and after, and however often it is requested', async () => {
+  test('a selection equals the result of a simple model, whatever changes precede and follow the request', async () => {
     const made = fc.record({
       name: fc.constantFrom('n1', 'n2', 'n3', 'n4', 'n5', 'n6', 'n7'),
       namespace: fc.constantFrom('a', 'b', 'c'),
@@ -122,14 +122,14 @@ describe('a selection', () => {
                 return [objects.map(short), expected.map(short), resourceVersion, store.resourceVersion] as const;
               }),
             );
-            // Some selections finish at once, others after the next change.
+            // The test waits for only some selections, so that other selections complete after the next change.
             if (version % 2 === 0) await results.at(-1);
             continue;
           }
           const { name, namespace } = happened.made;
           const key = `${namespace}/${name}`;
           const before = model.get(key);
-          // An object keeps its creation time as long as it lives.
+          // An object keeps its creation time until the object is deleted.
           const second = before === undefined ? happened.made.second : (before.createdAt - 1_700_000_000_000) / 1000;
           const object = stored({ ...happened.made, second }, version);
           if (happened.kind === 'delete') {
@@ -191,7 +191,7 @@ describe('a selection', () => {
     await without('2');
     expect(looks).toBe(0);
     looks = 0;
-    // If a filter selects few objects, only those are examined.
+    // If a filter selects few objects, the order reads only these objects.
     const few = filter('few', ({ name }) => name === 'n7' || name === 'n8');
     expect(await store.select([few], { ...order, key: 'other' }, wanted, (found) => found.map(short))).toHaveLength(2);
     expect(looks).toBe(2);
@@ -201,7 +201,7 @@ describe('a selection', () => {
     ['short', ''],
     ['long', 'x'.repeat(130)],
   ])(
-    'a selection that grows beyond the limit of a store evicts the oldest selections, with %s keys',
+    'a selection with a %s key that grows beyond the limit of a store evicts the oldest selections',
     async (_length, padding) => {
       const count = 1_000;
       const store = new Store<null>();
@@ -260,7 +260,7 @@ describe('a selection', () => {
     );
   });
 
-  test('the computation of a selection stops when no request waits for it any more', async () => {
+  test('the computation of a selection continues for one request when another request is aborted', async () => {
     const store = new Store<null>();
     store.replace([stored({ name: 'n', namespace: 'a', second: 0, rack: '1' }, 1)], 1);
     const reason = new Error('gone');

@@ -62,7 +62,7 @@ describe('the object cache of a resource', () => {
           },
         });
         for (const { name, second, step, what } of events) {
-          // Between two lists an object is deleted and recreated in two steps.
+          // An object that is recreated between two lists takes two versions: deletion and addition.
           version += what === 'list' ? step + 1 : step;
           const before = model.get(name);
           if (what === 'bookmark') store.bookmark(version);
@@ -150,7 +150,7 @@ describe('the object cache of a resource', () => {
     ]);
   });
 
-  test('the object cache of a resource applies a list that shows many changes', async () => {
+  test('the object cache of a resource applies a list that differs from the previous list in many objects', async () => {
     const store = new Store<null>();
     const count = 400;
     const name = (index: number): string => `n${(index * 619) % count}`;
@@ -224,7 +224,7 @@ describe('the object cache of a resource', () => {
     expect(store.history.since).toBe(20_000);
   });
 
-  test('the object cache of a resource is reset when its cluster was restored from a backup', () => {
+  test('the object cache of a resource is reset when the cluster was restored from a backup', () => {
     const store = new Store<null>();
     store.replace([stored('a', 5)], 10);
     let resets = 0;
@@ -237,7 +237,7 @@ describe('the object cache of a resource', () => {
     expect(store.at(10)).toBeUndefined();
   });
 
-  test('the object cache of a resource drops old changes', () => {
+  test('the object cache of a resource drops the oldest changes when its history is full', () => {
     const store = new Store<null>();
     store.replace([], 1);
     for (let version = 2; version < 12_500; version += 1) store.apply('MODIFIED', stored('a', version));

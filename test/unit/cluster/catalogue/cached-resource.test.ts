@@ -35,7 +35,7 @@ async function sync(): Promise<void> {
 const isKept = (promise: Promise<unknown>): Promise<boolean> =>
   Promise.race([promise.then(() => true), settle().then(() => false)]);
 
-/** Returns the reason for which a promise was rejected. */
+/** Returns the rejection reason of a promise. */
 const broken = (promise: Promise<unknown>): Promise<unknown> =>
   promise.then(
     () => undefined,
@@ -104,7 +104,7 @@ describe('a cached resource', () => {
     expect(await isKept(confirming)).toBe(true);
   });
 
-  test('a cached resource stops waiting for a watch that stays interrupted', async () => {
+  test('a cached resource returns an error to waiting callers when its watch stays interrupted', async () => {
     await sync();
     const refusal = broken(nodes.confirm(never));
     const request = cluster.last;
@@ -158,7 +158,7 @@ describe('a cached resource', () => {
     await second;
   });
 
-  test('a cached resource restarts the watch to reach a resourceVersion that it would not receive otherwise', async () => {
+  test('a cached resource restarts the watch if the requested resourceVersion does not arrive over the open watch', async () => {
     await sync();
     const reaching = nodes.reach(500, never);
     await cluster.last.respond(200, list('501'));
@@ -174,7 +174,7 @@ describe('a cached resource', () => {
   test.each([
     ['is already cached', 10, '10'],
     ['is ahead of the cluster', 500, '499'],
-    ['arrives by itself', 11, '11'],
+    ['arrives over the open watch', 11, '11'],
   ])('a cached resource does not restart the watch when the version %s', async (_, version, latest) => {
     await sync();
     const limit = new AbortController();
@@ -187,7 +187,7 @@ describe('a cached resource', () => {
     expect(upstream.signal?.aborted).toBe(false);
   });
 
-  test('a cached resource extends its history into the past if no change occurred in that time', async () => {
+  test('a cached resource extends its history back to a requested version if no change occurred since that version', async () => {
     await sync();
     const recalling = nodes.recall(8, never);
     expect(cluster.last.query).toEqual({ limit: 1 });
@@ -200,7 +200,7 @@ describe('a cached resource', () => {
     expect(nodes.store.at(8)).toHaveLength(2);
   });
 
-  test('a cached resource stops waiting for the cluster when its caller stops waiting', async () => {
+  test('a cached resource stops waiting for the cluster when the signal of the caller is aborted', async () => {
     await sync();
     const controller = new AbortController();
     const refusal = broken(nodes.confirm(controller.signal));
@@ -229,14 +229,14 @@ describe('a single object in a cached resource', () => {
     expect(await isKept(confirming)).toBe(true);
   });
 
-  test('a single object in a cached resource is not awaited when neither the cluster nor the cache has it', async () => {
+  test('a single object in a cached resource is not awaited when neither the cluster nor the cache has the object', async () => {
     await sync();
     const confirming = nodes.confirmObject('', 'x', never);
     await cluster.last.respond(404, status(404, 'NotFound'));
     expect(await isKept(confirming)).toBe(true);
   });
 
-  test('a single object in a cached resource is awaited when its deletion has not arrived yet', async () => {
+  test('a single object in a cached resource is awaited until its deletion in the cluster arrives', async () => {
     await sync();
     const confirming = nodes.confirmObject('', 'a', never);
     await cluster.last.respond(404, status(404, 'NotFound'));

@@ -28,7 +28,7 @@ const serves = (name: string, more: Partial<DiscoveredResource> = {}): Discovere
   ...more,
 });
 
-/** If several resources have the same name, the first group and version is used. */
+/** Resolves a name that several resources share to the first group and version. */
 class FakeDiscovery {
   resources: readonly DiscoveredResource[] = [
     serves('configmaps'),
@@ -113,7 +113,7 @@ async function started(name: string): Promise<{ use: CacheHandle; upstream: Fake
   return { use: found, upstream: cluster.last };
 }
 
-/** Returns the error that a caller gets who waits for the first list. */
+/** Waits for the first list and returns the error, if any. */
 const refusal = async ({ resource: cached }: CacheHandle): Promise<unknown> => {
   try {
     return await cached.waitForSync(never);
@@ -128,7 +128,7 @@ const added = (name: string, size: number, version: number): object => ({
 });
 
 describe('a resource name', () => {
-  test('a resource name resolves to the same resource as in the cluster', async () => {
+  test('a resource name resolves to the same group and version as in the cluster', async () => {
     const { definition } = await catalogue.find('deployments', never);
     expect(definition).toMatchObject({
       kind: 'deployment',
@@ -151,7 +151,7 @@ describe('a resource name', () => {
   });
 });
 
-/** A cache that was complete when kube-apiserver restarted, and that gets 403 until RBAC is loaded. */
+/** Returns a complete cache whose watch gets 403 from a restarted kube-apiserver that has not loaded RBAC yet. */
 async function refusedAtStart(): Promise<CacheHandle> {
   const { use: used, upstream } = await started('pods');
   await upstream.open();
@@ -186,7 +186,7 @@ describe('the cache of a resource', () => {
     },
   );
 
-  test('the cache of a resource is not created if this server is not allowed to read the resource, or if the right cannot be checked', async () => {
+  test('the cache of a resource is not created if this server is not allowed to read the resource or cannot check its permission', async () => {
     allowed = false;
     expect(await use('pods')).toBeUndefined();
     allowed = new KubeError(0, {});
@@ -194,7 +194,7 @@ describe('the cache of a resource', () => {
     expect(cluster.requests).toEqual([]);
   });
 
-  test('the cache of a resource that is always kept is created at the start and never removed', async () => {
+  test('the permanent cache of a resource is created at startup and never removed', async () => {
     const kept = catalogue.cachePermanently(nodes);
     kept.start();
     await settle();
@@ -217,7 +217,7 @@ describe('the cache of a resource', () => {
     expect(second?.resource.ended?.aborted).toBe(true);
   });
 
-  test('the cache of a resource is created again after it was dropped', async () => {
+  test('the cache of a resource is removed after ten minutes without use, and created again at the next use', async () => {
     const { use: used } = await started('configmaps');
     used.release();
     await clock.advance(599_000);
@@ -243,7 +243,7 @@ describe('the cache of a resource', () => {
     await expect(use('gizmos')).rejects.toMatchObject({ code: 404 });
   });
 
-  test('the cache of a resource is not created for a resource that changes in the meantime', async () => {
+  test('the cache of a resource is not created if the definition of the resource changes in the meantime', async () => {
     const entry = await catalogue.find('gizmos', never);
     const using = catalogue.acquire(entry);
     discovery.become('gizmos', { revision: '2' });
@@ -292,7 +292,7 @@ describe('the cache of a resource', () => {
     expect(used.resource.ended?.aborted).toBe(false);
   });
 
-  test('the cache of a resource survives when kube-apiserver accepts the watch during the review and restarts within a minute', async () => {
+  test('the cache of a resource survives when kube-apiserver accepts the watch during the access review and restarts within a minute', async () => {
     const used = await refusedAtStart();
     await clock.advance(1_000);
     const upstream = cluster.last;
@@ -306,7 +306,7 @@ describe('the cache of a resource', () => {
     expect(used.resource.ended?.aborted).toBe(false);
   });
 
-  test('the cache of a resource is removed when a review after a 403 confirms that the right was revoked', async () => {
+  test('the cache of a resource is removed when an access review after a 403 confirms that the permission was revoked', async () => {
     const used = await refusedAtStart();
     allowed = false;
     await clock.advance(1_999);
@@ -316,7 +316,7 @@ describe('the cache of a resource', () => {
     expect(await use('pods')).toBeUndefined();
   });
 
-  test('the cache of a resource is removed when the 403 persists after a review that allowed the watch', async () => {
+  test('the cache of a resource is removed when the 403 persists after an access review that allowed the watch', async () => {
     const used = await refusedAtStart();
     await clock.advance(2_000);
     expect(used.resource.ended?.aborted).toBe(false);
@@ -328,7 +328,7 @@ describe('the cache of a resource', () => {
     expect(await use('pods')).toBeUndefined();
   });
 
-  test('a request for the cache of a resource gets 503 while kube-apiserver rejects reviews of the rights of this server', async () => {
+  test('a request for the cache of a resource gets 503 while kube-apiserver rejects access reviews from this server', async () => {
     allowed = new KubeError(403, { reason: 'Forbidden' });
     await expect(use('pods')).rejects.toMatchObject({ code: 503, headers: { 'Retry-After': '1' } });
   });
@@ -376,7 +376,7 @@ describe('cache memory', () => {
       items: [configMap('a', '1', { filler: 'x'.repeat(600_000) })],
     });
     expect(catalogue.figures().get('configmaps')).toMatchObject({ objects: 1 });
-    // The memory of the first attempt is free again.
+    // The memory of the first attempt is available again.
     const { use: other, upstream: more } = await started('events');
     await more.open();
     await more.send(added('a', 300_000, 1));
@@ -418,7 +418,7 @@ describe('cache memory', () => {
   });
 });
 
-test('discovery lists each readable resource once, under a name that resolves to it', () => {
+test('discovery lists each readable resource once, under a name that resolves to the resource', () => {
   const names = catalogue.apiResources.map(({ name }) => name);
   expect(names).toEqual([
     'configmaps',

@@ -1,4 +1,4 @@
-/** The routes of all resources of the cluster, over a cluster with prepared responses. */
+/** Routes for all resources of a cluster. The cluster is a fake with prepared responses. */
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { Ajv } from 'ajv';
 import { PassThrough, Readable } from 'node:stream';
@@ -119,7 +119,7 @@ class Cluster {
     return one === undefined ? respondWith(404, status(404, 'NotFound')) : respondWith(200, one);
   }
 
-  /** Requests that were sent as a user, with that user. */
+  /** Paths of the requests that impersonated a user, with the username. */
   get impersonated(): unknown[] {
     return this.requests
       .filter(({ headers }) => headers?.['impersonate-user'] !== undefined)
@@ -184,7 +184,7 @@ describe('a cached resource', () => {
     cluster.objects['/api/v1/namespaces'] = [object('Namespace', '', 'a')];
   });
 
-  test('a cached resource is read from the cache, in all namespaces or in one', async () => {
+  test('a cached resource is read from the cache, in all namespaces or in one namespace', async () => {
     const all = (await get(routes, `${base}/configmaps?sortBy=name&ascending=true`)).body;
     expect(all).toMatchObject({ kind: 'ConfigMapList', apiVersion: 'v1', totalItems: 3 });
     expect(names(all.items)).toEqual(['a/x', 'b/x', 'c/x']);
@@ -199,7 +199,7 @@ describe('a cached resource', () => {
     expect(cluster.impersonated).toEqual([]);
   });
 
-  test('a cached resource is watched in the namespaces that each caller is allowed to see, whatever their names', async () => {
+  test('a cached resource is watched in the namespaces that each caller is allowed to see, whatever names the namespaces have', async () => {
     cluster.objects['/api/v1/configmaps'] = [object('ConfigMap', 'a', 'x')];
     const other = call(routes, `${base}/namespaces/a%2Cb/configmaps?watch=1`);
     await settle();
@@ -221,7 +221,7 @@ describe('a cached resource', () => {
     }
   });
 
-  test('a list of cached namespaces contains those in which a role allows the caller to get the namespace', async () => {
+  test('a list of cached namespaces contains the namespaces in which a role allows the caller to get the namespace', async () => {
     cluster.objects['/api/v1/namespaces'] = ['a', 'b', 'c'].map((name) => object('Namespace', '', name));
     granted = ['a', 'b', 'x'];
     authorizer.authorize = async (_, attributes) => ({
@@ -334,7 +334,7 @@ const listing = (query: string, path = 'pods'): Promise<string[]> =>
 
 const changeService = async (type: string, changed: KubeObject, resourceVersion: string): Promise<void> => {
   const versioned = { ...changed, metadata: { ...changed.metadata, resourceVersion } };
-  // Services are read first.
+  // The first watch is the watch of Services.
   cluster.watches[0]?.write(`${JSON.stringify({ type, object: versioned })}\n`);
   await settle();
 };
@@ -417,7 +417,7 @@ describe('the filter of pods by Service', () => {
     expect(response.writableEnded).toBe(true);
   });
 
-  test('the filter of pods by Service keeps a watch open while another Service changes, until its own Service is deleted', async () => {
+  test('the filter of pods by Service keeps a watch open while other Services change, until the Service of the filter is deleted', async () => {
     const { response } = call(routes, `${base}/namespaces/a/pods?watch=1&serviceName=web`);
     await settle();
     await changeService('MODIFIED', service('b', 'web', { app: 'third' }), '12');
@@ -473,7 +473,7 @@ describe('an uncached resource', () => {
     };
   });
 
-  test('an uncached resource is read in pages, and then filtered, sorted and paged', async () => {
+  test('an uncached resource is read from kube-apiserver in pages, and then filtered, sorted and paged by this server', async () => {
     const { body } = await get(routes, `${base}/secrets?type=Opaque&sortBy=name&ascending=true&limit=2&page=2`);
     expect(body).toMatchObject({ kind: 'SecretList', totalItems: 4, metadata: { resourceVersion: '9' } });
     expect(names(body.items)).toEqual(['a/z', 'b/z']);
@@ -508,7 +508,7 @@ describe('an uncached resource', () => {
     expect(await refused(routes, `${base}/namespaces/a/secrets/none`)).toMatchObject({ code: 404 });
   });
 
-  test('an uncached resource is listed at the requested version or a later one', async () => {
+  test('an uncached resource is listed at the requested resourceVersion or a later resourceVersion', async () => {
     expect((await get(routes, `${base}/secrets?resourceVersion=9`)).body).toMatchObject({ totalItems: 6 });
     expect(await refused(routes, `${base}/secrets?resourceVersion=10`)).toMatchObject({ code: 504 });
   });
@@ -568,7 +568,7 @@ describe('an uncached resource', () => {
     expect(catalogue.listMemory.held).toBe(0);
   });
 
-  test('a read of an uncached resource takes no memory from caches, however much of the response one user leaves unread', async () => {
+  test('a read of an uncached resource takes no memory from caches, even if users leave their responses unread', async () => {
     cluster.objects['/api/v1/configmaps'] = [object('ConfigMap', 'a', 'x')];
     cluster.objects[paths[2] ?? ''] = [object('Secret', 'b', 'x', { data: { filling: 'x'.repeat(600_000) } })];
     maxBytes = 8_000_000;
@@ -637,7 +637,7 @@ describe('an uncached resource', () => {
     expect(upstream?.destroyed).toBe(true);
   });
 
-  test('an uncached resource is watched in all namespaces until the caller loses the right to all namespaces', async () => {
+  test('an uncached resource is watched in all namespaces until the caller loses permission for all namespaces', async () => {
     const { response, recheck, done } = call(routes, `${base}/secrets?watch=1`);
     await settle();
     await recheck();
@@ -827,7 +827,7 @@ describe('the platform components', () => {
     });
   });
 
-  test('the health of the platform components is summarized together with that of the nodes', async () => {
+  test('the health of the platform components is summarized together with the health of the nodes', async () => {
     const { body } = await get(routes, `${base}/componenthealth?pretty=true`);
     expect(body).toEqual({
       kind: 'ComponentHealth',
@@ -843,7 +843,7 @@ describe('the platform components', () => {
     });
   });
 
-  test('the platform components include only those that the caller is allowed to list', async () => {
+  test('the platform components include only workloads that the caller is allowed to list', async () => {
     authorizer.authorize = async (_, attributes) => ({
       allowed: 'resource' in attributes && attributes.resource === 'deployments' && attributes.namespace === 'release',
       reason: '',
@@ -866,7 +866,7 @@ describe('the platform components', () => {
   });
 
   test.each(['components', 'components/server', 'componenthealth'])(
-    'the platform components at %s match the API description',
+    'the response of /%s about the platform components matches the API description',
     async (path) => {
       const described = routes.find((route) => route.path === `${base}/${path.replace('server', ':name')}`);
       const schema = described?.responses?.[200]?.content?.['application/json'];
@@ -884,7 +884,7 @@ describe('the platform components', () => {
   );
 
   test.each(['components', 'components/server', 'componenthealth'])(
-    'the platform components are returned at %s in YAML with the same values as in JSON',
+    'the response of /%s about the platform components has the same values in YAML as in JSON',
     async (path) => {
       const accept = 'application/yaml';
       const response = await get(routes, `${base}/${path}`, { headers: { accept } });

@@ -49,7 +49,7 @@ test('the memory limit releases only as much memory as a request needs', () => {
   expect(rooms).toHaveLength(1);
 });
 
-test('a share of a memory limit holds no memory after its own rejected request has released it', () => {
+test('a share of a memory limit that is released to make room for its own request holds no memory if the request is rejected', () => {
   const pods = limit.share('pods');
   pods.hold(6 * mebibyte);
   rooms = [() => pods.release()];
@@ -65,7 +65,7 @@ test('lowering a memory limit releases no memory that is in use', () => {
   expect(() => pods.hold(5 * mebibyte + 1)).toThrow('cache.maxBytes in the configuration is 1.0 MiB');
 });
 
-test('essential memory is counted and never rejected by a memory limit', () => {
+test('a memory limit counts memory for essential resources and never rejects it', () => {
   limit.share('nodes', true).hold(20 * mebibyte);
   expect(() => limit.share('pods').hold(1)).toThrow('other resources use 20.0 MiB');
 });

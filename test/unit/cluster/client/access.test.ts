@@ -21,14 +21,14 @@ interface Parts {
   readonly context?: object;
 }
 
-/** A program that prints a credential. */
+/** Writes an exec plugin that prints this ExecCredential, and returns the path of the plugin. */
 const plugin = (status: object): string => {
   const file = put('plugin', `#!/bin/sh\necho '${JSON.stringify({ kind: 'ExecCredential', status })}'\n`);
   chmodSync(file, 0o700);
   return file;
 };
 
-/** Writes a kubeconfig file; JSON is YAML. */
+/** Writes a kubeconfig file as JSON, which is also valid YAML. */
 const kubeconfig = ({ cluster = {}, user = {}, context = {} }: Parts = {}): string =>
   put(
     'config',
@@ -69,7 +69,7 @@ contexts:
     expect(await fileAccess(file).headers()).toEqual({ Authorization: 'Bearer t' });
   });
 
-  test('several kubeconfig files are merged: the first entry with a name and the first current context apply', async () => {
+  test('several kubeconfig files are merged, and the first file that sets a named entry or the current context takes precedence', async () => {
     for (const name of ['a', 'b']) {
       mkdirSync(join(directory, name));
       put(`${name}/token`, name);
@@ -129,7 +129,7 @@ contexts:
     });
   });
 
-  test('a kubeconfig disables certificate verification only explicitly', async () => {
+  test('a kubeconfig disables certificate verification only if it sets insecure-skip-tls-verify', async () => {
     expect(await fileAccess(kubeconfig()).tls()).toEqual({ rejectUnauthorized: true });
     const file = kubeconfig({ cluster: { 'insecure-skip-tls-verify': true } });
     expect(await fileAccess(file).tls()).toEqual({ rejectUnauthorized: false });
@@ -160,7 +160,7 @@ contexts:
     );
   });
 
-  test('a kubeconfig with OpenID Connect sends the id_token', async () => {
+  test('a kubeconfig with an OpenID Connect user causes requests with the id_token as the bearer token', async () => {
     const token = `e30.${Buffer.from(JSON.stringify({ exp: 9e9 })).toString('base64url')}.c2ln`;
     const user = { 'auth-provider': { name: 'oidc', config: { 'id-token': token } } };
     expect(await fileAccess(kubeconfig({ user })).headers()).toEqual({ Authorization: `Bearer ${token}` });

@@ -30,7 +30,7 @@ afterEach(async () => {
 async function clientOf(token: string, server = 'https://127.0.0.1:1', clock?: Clock): Promise<Cluster> {
   directory = mkdtempSync(join(tmpdir(), 'kubeconfig-'));
   const file = join(directory, 'config');
-  // JSON is YAML.
+  // JSON is also valid YAML.
   const kubeconfig = {
     apiVersion: 'v1',
     kind: 'Config',
@@ -64,7 +64,7 @@ test.each<[string, string, { issuer: string | undefined; audiences: string[] }]>
   ['an opaque token', 'opaque', { issuer: undefined, audiences: [] }],
   ['an opaque token with dots', 'ya29.c.b0AXv0zTPl', { issuer: undefined, audiences: [] }],
   ['an empty token', '', { issuer: undefined, audiences: [] }],
-])("the audiences and issuer of the server's own token are read from %s", async (_, token, expected) => {
+])("reading the audiences and the issuer from the server's own token succeeds for %s", async (_, token, expected) => {
   const own = await clientOf(token);
   expect({ issuer: await own.issuer(), audiences: await own.audiences() }).toEqual(expected);
 });
@@ -88,7 +88,7 @@ const user = (username: string): UserInfo => ({ username, groups: [], via: 'toke
 describe('a user who sends as many requests as possible', () => {
   const review = '/apis/authorization.k8s.io/v1/subjectaccessreviews';
   const reviewed = JSON.stringify({ status: { allowed: true } });
-  /** Server that never responds to the user 'hog'. */
+  /** A kube-apiserver that never responds to requests of the user `hog`, and a client of this server. */
   async function lab(): Promise<{ kube: FakeKubeApiserver; own: KubeClient }> {
     const kube = new FakeKubeApiserver();
     kube.serve = (req, res) => {
@@ -173,7 +173,7 @@ test('the span of a request to kube-apiserver starts after the request has waite
   }
 });
 
-test('a credential that was renewed in the meantime is read again exactly once', async () => {
+test('after a 401 from kube-apiserver, the credential is read again and the request is repeated exactly once', async () => {
   const kube = new FakeKubeApiserver();
   const codes = [401, 200, 401, 401];
   kube.serve = (_, res) => void res.writeHead(codes.shift() ?? 500).end('{}');
@@ -188,7 +188,7 @@ test('a credential that was renewed in the meantime is read again exactly once',
   }
 });
 
-test("the server's identity is read once each time the credential is read, and again after a failure", async () => {
+test("the server's identity is requested once each time the credential is read, and again after a failure", async () => {
   const kube = new FakeKubeApiserver();
   const names = ['first', '', 'second'];
   kube.serve = (_, res) => {
@@ -215,8 +215,8 @@ test("the server's identity is read once each time the credential is read, and a
 
 describe('credentials that are rotated', () => {
   /**
-   * A kube-apiserver that accepts one client certificate and reports its name, and a client of it that reads its files
-   * from `directory`.
+   * A kube-apiserver that accepts one client certificate and responds with the common name of the certificate, and a
+   * client that reads its kubeconfig and certificates from `directory`.
    */
   async function lab() {
     const [ca, clients] = await Promise.all([createAuthority('cluster'), createAuthority('clients')]);

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { FakeSpan, within } from '../../../fakes/span.ts';
 import { FakeKubeApiserver, upstreamAt } from '../../../fakes/upstream.ts';
 
-/** Address at which nothing listens; rejected requests are not even attempted. */
+/** Connects to an address at which no server listens, since rejected requests must not be sent. */
 const upstream = upstreamAt('http://127.0.0.1:1');
 const anna: UpstreamIdentity = { username: 'anna', groups: ['dev'], proved: false };
 

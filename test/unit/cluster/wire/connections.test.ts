@@ -44,7 +44,7 @@ async function responseTo(target: string): Promise<ServerResponse> {
 
 const seen = (): string[] => kube.seen.map(({ url }) => url);
 
-test('requests beyond the maximum connections to kube-apiserver wait in order, except aborted ones', async () => {
+test('requests beyond the maximum number of connections to kube-apiserver wait in order, and aborted requests are skipped', async () => {
   const leave = new AbortController();
   const targets = ['/1', '/2', '/3', '/4', '/5'];
   const responses = targets.map((target) =>
@@ -92,7 +92,7 @@ test('a response that is read as a whole fails after its timeout when no more da
   await expect(whole(connections, requestTo('/1', 50))).rejects.toThrow('no response within the timeout');
 });
 
-test('a streamed response can pause for any time', async () => {
+test('a streamed response has no timeout between two chunks', async () => {
   kube.serve = (_, res) => {
     res.write('a');
     setTimeout(() => res.end('b'), 100);
@@ -101,7 +101,7 @@ test('a streamed response can pause for any time', async () => {
   expect(await text(body)).toBe('ab');
 });
 
-test('interim responses of kube-apiserver are skipped, however many there are', async () => {
+test('interim responses of kube-apiserver do not extend the timeout of a request', async () => {
   kube.serve = (_, res) => {
     const more = setInterval(() => res.writeProcessing(), 5);
     res.once('close', () => clearInterval(more));
@@ -115,7 +115,7 @@ test('a response body of kube-apiserver is streamed with backpressure', async ()
   res.writeHead(201, { 'x-a': 'b', 'set-cookie': ['c', 'd'] }).flushHeaders();
   const { status, headers, body } = await response;
   expect([status, headers['x-a'], headers['set-cookie']]).toEqual([201, 'b', ['c', 'd']]);
-  // Nothing is read yet.
+  // The test does not read the response body yet.
   const piece = Buffer.alloc(1024 * 1024, 'a');
   let written = 0;
   while (res.write(piece) || written < 8) written += 1;
@@ -128,7 +128,7 @@ test('a response body of kube-apiserver is streamed with backpressure', async ()
 });
 
 test.each(['its reader', 'its signal'])(
-  'a response body can be aborted by %s, and kube-apiserver notices',
+  'a response body can be aborted by %s, and its connection to kube-apiserver is closed',
   async (user) => {
     const leave = new AbortController();
     const response = streamed(connections, requestTo('/1'), leave.signal);

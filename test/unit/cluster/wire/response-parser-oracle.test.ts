@@ -1,6 +1,7 @@
 /**
- * Compares the parser with node:http: random responses, most with a few changed bytes, in random pieces. Either may reject a changed one;
- * responses that both accept must be equal. fast-check prints the seed of a failure. FUZZ=n tries 100 n responses.
+ * Compares the parser with node:http on random responses in random pieces. Most responses have a few changed bytes,
+ * which either parser is allowed to reject. If both parsers accept a response, their results must be equal. fast-check
+ * prints the seed of a failure; FUZZ=n tests 100 n responses.
  */
 import { expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
@@ -103,8 +104,8 @@ const valid = fc
   });
 
 /**
- * Replacements for some characters. A tab is not among them, because node:http reads `chunked` followed by a tab as no coding, against
- * RFC 9110 section 5.5.
+ * Random changes of a response. No change inserts a tab, because node:http does not recognize `chunked` if a tab
+ * follows, contrary to RFC 9110 section 5.5.
  */
 const change = fc.record({
   at: fc.nat(),

@@ -10,7 +10,7 @@ interface Received {
   problem?: string;
 }
 
-/** Events for bytes that arrive in such pieces; `isLast`: the connection ends after them. */
+/** Returns what the parser reports for these pieces. `isLast` ends the connection after the last piece. */
 function received(pieces: readonly string[], { method = 'GET', isLast = false } = {}): Received {
   const result: Received = { body: '' };
   const parser = new ResponseParser({
@@ -33,7 +33,7 @@ const ok = 'HTTP/1.1 200 OK\r\n';
 const length = (count: number): string => `Content-Length: ${count}\r\n`;
 const chunked = 'Transfer-Encoding: chunked\r\n';
 
-/** Complete responses, by their special feature. */
+/** Complete responses, by the feature that each of them tests. */
 const whole: Record<string, [text: string, method: string, body: string, trailers: string[], isReusable: boolean]> = {
   'a length': [`${ok}${length(5)}\r\nhello`, 'GET', 'hello', [], true],
   'a length of nothing': [`${ok}${length(0)}\r\n`, 'GET', '', [], true],
@@ -45,7 +45,7 @@ const whole: Record<string, [text: string, method: string, body: string, trailer
   'the head of chunks only': [`${ok}${chunked}\r\n`, 'HEAD', '', [], true],
   'status 204': ['HTTP/1.1 204 No Content\r\n\r\n', 'DELETE', '', [], true],
   'status 304 with the length of the unchanged content': [`HTTP/1.1 304\r\n${length(9)}\r\n`, 'GET', '', [], true],
-  'informational responses before it': [
+  'preceding informational responses': [
     `HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 x\r\nLink: a\r\n\r\n${ok}${length(1)}\r\na`,
     'PUT',
     'a',
@@ -100,7 +100,7 @@ test.each<[string, string]>([
   ['HTTP/2', 'HTTP/2 200 OK\r\n\r\n'],
   ['no status', 'HTTP/1.1 OK\r\n\r\n'],
   ['a status of four digits', 'HTTP/1.1 2000 OK\r\n\r\n'],
-  ['a status line with a line break in it', 'HTTP/1.1 200 O\nK\r\n\r\n'],
+  ['a line break in the status line', 'HTTP/1.1 200 O\nK\r\n\r\n'],
   ['an unrequested protocol', 'HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n'],
   ['a header without a colon', `${ok}nonsense\r\n\r\n`],
   ['a header without a name', `${ok}: a\r\n\r\n`],
@@ -118,7 +118,7 @@ test.each<[string, string]>([
   ['a length and chunks', `${ok}${length(1)}${chunked}\r\n1\r\na\r\n0\r\n\r\n`],
   ['chunks and a length', `${ok}${chunked}${length(1)}\r\n1\r\na\r\n0\r\n\r\n`],
   ['an unsupported encoding', `${ok}Transfer-Encoding: gzip, chunked\r\n\r\n`],
-  ['an encoding twice', `${ok}${chunked}${chunked}\r\n`],
+  ['the same encoding twice', `${ok}${chunked}${chunked}\r\n`],
   ['chunks in HTTP/1.0', `HTTP/1.0 200 OK\r\n${chunked}\r\n`],
   ['a chunk without a size', `${ok}${chunked}\r\n\r\n`],
   ['a chunk whose size is not a number', `${ok}${chunked}\r\n0x1\r\na\r\n`],
@@ -127,7 +127,7 @@ test.each<[string, string]>([
   ['a chunk that is longer than its size', `${ok}${chunked}\r\n1\r\nab\r\n0\r\n\r\n`],
   ['a bare line feed after a size', `${ok}${chunked}\r\n1\na\r\n0\r\n\r\n`],
   ['a trailer without a name', `${ok}${chunked}\r\n0\r\nnonsense\r\n\r\n`],
-  ['more bytes after its end', `${ok}${length(1)}\r\na${ok}${length(1)}\r\nb`],
+  ['more bytes after the end', `${ok}${length(1)}\r\na${ok}${length(1)}\r\nb`],
   ['an endless head', `${ok}X-A: ${'b'.repeat(300_000)}`],
   ['a long head', `${ok}X-A: ${'b'.repeat(300_000)}\r\n\r\n`],
   ['an endless line between chunks', `${ok}${chunked}\r\n1;${'x'.repeat(5_000)}`],

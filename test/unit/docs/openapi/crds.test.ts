@@ -11,7 +11,7 @@ interface CategorizedDefinition {
 const folder = new URL('../../../../manifests/crds/', import.meta.url);
 const files = readdirSync(folder).filter((file) => file !== 'kustomization.yaml');
 
-/** The fields that kubectl explain could not describe; metadata belongs to Kubernetes. */
+/** Returns the fields without a description, except `metadata`, which Kubernetes describes. */
 const silent = ({ properties = {}, items, additionalProperties }: JSONSchema, path: string): string[] => [
   ...Object.entries(properties as Readonly<Record<string, JSONSchema>>)
     .filter(([name]) => name !== 'metadata')
@@ -28,7 +28,7 @@ test.each(files)('the CustomResourceDefinition %s describes every field', (file)
   expect(all).toEqual([]);
 });
 
-test('kubectl delete platform --all deletes sessions, but no users, passwords or history', () => {
+test('kubectl delete platform --all deletes sessions, but no users, login failures or login histories', () => {
   const categories = files.map((file) => {
     const { names } = (parse(readFileSync(new URL(file, folder), 'utf8')) as CategorizedDefinition).spec;
     return [names.plural, names.categories ?? []];

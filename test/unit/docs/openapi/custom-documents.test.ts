@@ -15,7 +15,7 @@ const schema: JSONSchema = {
       type: 'object',
       default: { nullable: true },
       properties: {
-        // Names that are keywords of JSON Schema.
+        // Properties whose names are keywords of JSON Schema.
         nullable: { type: 'boolean' },
         anyOf: { type: 'array', items: { type: 'string', nullable: true, enum: ['a'] } },
         properties: { type: 'object', additionalProperties: { type: 'integer', exclusiveMinimum: true, minimum: 1 } },
@@ -67,7 +67,7 @@ const made = (form: DocumentForm, ...definitions: readonly Definition[]): Docume
 describe.each(['v2', 'v3'] as const)('the OpenAPI %s document of custom resources', (form) => {
   test.each([
     ['no definitions', []],
-    ['all features of a definition', [crontabs, things]],
+    ['definitions with all features', [crontabs, things]],
   ])('the OpenAPI document of custom resources is valid for %s', async (_, definitions) => {
     const { valid, errors } = await new Validator().validate(made(form, ...definitions) as never);
     expect({ valid, errors }).toEqual({ valid: true, errors: undefined });
@@ -101,7 +101,7 @@ describe.each(['v2', 'v3'] as const)('the OpenAPI %s document of custom resource
     expect(ids).toEqual(expect.arrayContaining(['readABV1NamespacedCronStatus', 'readABV1NamespacedCronStatus_4']));
   });
 
-  test('the OpenAPI document of custom resources omits parts that would make it too large, and reports the omission', () => {
+  test('the OpenAPI document of custom resources omits resources beyond its maximum size, and reports the omission', () => {
     const [first] = [describeDefinition(crontabs)].map(({ fragments }) => fragments[form]);
     const maxBytes = (first?.paths.length ?? 0) + (first?.schemas.length ?? 0);
     const document = JSON.parse(textOf(form, [crontabs, things], { maxBytes })) as Document;
@@ -110,7 +110,7 @@ describe.each(['v2', 'v3'] as const)('the OpenAPI %s document of custom resource
   });
 });
 
-/** Named schemas, so that generated clients get types for them. */
+/** Returns the schema of the spec, which must be a named schema so that generated clients have a type for it. */
 const specOf = (schemas: Readonly<Record<string, JSONSchema>>): JSONSchema => {
   const { properties } = schemas['com.example.stable.v1.CronTab'] as { properties: { spec: JSONSchema } };
   expect(String(properties.spec['$ref'])).toMatch(/\/com\.example\.stable\.v1\.CronTab\.spec$/);

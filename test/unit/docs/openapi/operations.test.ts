@@ -71,7 +71,7 @@ describe('the error responses of an operation', () => {
     ['for writes below /kapis', route('/kapis/x', { method: 'post' }), [401, 403]],
     ['removed below /kapis', route('/kapis/x', { removed: true }), [401, 403, 404]],
     ['called with a body', route('/x', { access: anonymous, body }), [408, 413, 415]],
-    ['authenticated optionally', route('/x', { access: { kind: 'optional', parameter: 'verbose' } }), [403]],
+    ['optionally authenticated', route('/x', { access: { kind: 'optional', parameter: 'verbose' } }), [403]],
     ['for authenticated clients', route('/oauth/x', { access: { kind: 'client', schemes: ['client'] } }), [401]],
     ['declared with additional errors', route('/x', { access: anonymous, errors: [409, 502] }), [409, 502]],
     ['removed', route('/x', { access: anonymous, removed: true }), [404]],

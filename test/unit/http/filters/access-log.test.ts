@@ -4,7 +4,7 @@ import { logOfLines } from '../../../fakes/log.ts';
 import { settle } from '../../../labs/cluster-fakes.ts';
 import { as, doing, face, resourcePath } from '../../../labs/http.ts';
 
-/** The log lines of one request. */
+/** Returns the log lines of one request. */
 async function logged(path: string, options: AppRequest = {}): Promise<Record<string, unknown>[]> {
   const { log, lines } = logOfLines();
   const failing = doing((_, res) => void res.writeHead(500).end(), '/readyz');
@@ -49,7 +49,7 @@ test('a long user agent, and the long URL of an anonymous caller, are truncated 
   });
 });
 
-test('an anonymous request is logged without a user', async () => {
+test('the log line of an anonymous request has no user', async () => {
   const [line] = await logged(resourcePath);
   expect(line).toMatchObject({ status: 401 });
   expect(line).not.toHaveProperty('user');
@@ -87,12 +87,12 @@ describe('the access log contains no secret', () => {
   test('the access log contains no secret from a header', async () => {
     const headers = { authorization: 'Bearer hush-hush', cookie: 'hush-hush', 'user-agent': 'x Bearer hush-hush' };
     const lines = await logged(resourcePath, { headers });
-    // The user of these tests has the same name as the token.
+    // In these tests a token is the name of its user.
     const written = lines.map((line) => ({ ...line, user: undefined }));
     expect(JSON.stringify(written)).not.toContain('hush-hush');
   });
 
-  test('the access log contains no secret and no line that the caller injects', async () => {
+  test('the access log contains one line for a request whose query contains a line break', async () => {
     const lines = await logged(`${resourcePath}?name=%0A%7B%22level%22%3A%22error%22%7D`, as('alice'));
     expect(lines).toHaveLength(1);
   });

@@ -14,7 +14,7 @@ import { MemoryCluster } from '../../../fakes/cluster.ts';
 const alice: UserInfo = { username: 'alice', groups: [], via: 'token' };
 const pod = '/api/v1/namespaces/shop/pods/p';
 
-/** Starts a proxied stream of alice. Returns its recheck. */
+/** Starts a proxied stream for the user alice. Returns the function that rechecks the rights of alice. */
 async function startWith(authorizer: Authorizer, path: string, method = 'GET'): Promise<() => Promise<void>> {
   const res = new EventEmitter() as unknown as Response;
   const exchange = new Exchange({ method, url: path } as Request, res, createLogger({ silent: true }));
@@ -27,7 +27,7 @@ async function startWith(authorizer: Authorizer, path: string, method = 'GET'): 
   return async () => await recheck?.();
 }
 
-/** Starts a proxied stream while these verbs are allowed. Returns its recheck while others are allowed. */
+/** Starts a proxied stream with the allowed verbs `atFirst`. Returns a recheck with the allowed verbs `later`. */
 async function start(
   path: string,
   atFirst: readonly string[] | Error,
@@ -48,39 +48,33 @@ async function start(
 const both = ['get', 'create'];
 
 test.each<[string, string, readonly string[] | Error, readonly string[], string | undefined]>([
+  ['ends a WebSocket exec without the right to create', 'exec', both, ['get'], 'cannot create resource "pods/exec"'],
   [
-    'a WebSocket exec without the right to create is rejected',
-    'exec',
-    both,
-    ['get'],
-    'cannot create resource "pods/exec"',
-  ],
-  [
-    'a WebSocket attach without the right to create is rejected',
+    'ends a WebSocket attach without the right to create',
     'attach',
     both,
     ['get'],
     'cannot create resource "pods/attach"',
   ],
   [
-    'a WebSocket port-forward without the right to create is rejected',
+    'ends a WebSocket port-forward without the right to create',
     'portforward',
     both,
     ['get'],
     'cannot create resource "pods/portforward"',
   ],
+  ['ends a WebSocket exec without the right to get', 'exec', both, ['create'], 'cannot get resource "pods/exec"'],
+  ['allows a WebSocket exec with the rights to get and create', 'exec', both, both, undefined],
   [
-    'a WebSocket exec without the right to get is rejected',
+    'allows a WebSocket exec without the right to create if the user did not have this right at the start',
     'exec',
-    both,
-    ['create'],
-    'cannot get resource "pods/exec"',
+    ['get'],
+    ['get'],
+    undefined,
   ],
-  ['a WebSocket exec with the rights to get and create is allowed', 'exec', both, both, undefined],
-  ['a WebSocket exec that never required the right to create is allowed', 'exec', ['get'], ['get'], undefined],
-  ['a log without the right to create is allowed', 'log', both, ['get'], undefined],
-  ['a proxied path without the right to create is allowed', 'proxy', both, ['get'], undefined],
-])('the recheck of %s', async (_, subresource, atFirst, later, missing) => {
+  ['allows a log stream without the right to create', 'log', both, ['get'], undefined],
+  ['allows a proxied path without the right to create', 'proxy', both, ['get'], undefined],
+])('a recheck %s', async (_, subresource, atFirst, later, missing) => {
   const recheck = await start(`${pod}/${subresource}`, atFirst);
   const refusal = await recheck(later).catch((error: unknown) => (error as Error).message);
   expect(/cannot \w+ resource "\S+"/.exec(refusal ?? '')?.[0]).toBe(missing);
@@ -93,7 +87,7 @@ test('the recheck of an exec over SPDY requires only the right to create', async
 });
 
 test.each([429, 503])(
-  'the recheck of an exec whose first review returned %d does not require the right to create while later reviews deny it',
+  'the recheck of an exec whose first access review failed with %d does not require the right to create if later reviews deny this right',
   async (code) => {
     const recheck = await start(`${pod}/exec`, new StatusError('ServiceUnavailable', code, ''));
     await expect(recheck(['get'])).resolves.toBeUndefined();
@@ -101,14 +95,14 @@ test.each([429, 503])(
   },
 );
 
-test('the recheck of an exec requires the right to create once any review has confirmed the right, even if earlier reviews denied it', async () => {
+test('the recheck of an exec requires the right to create after any access review has allowed it, even if earlier reviews denied it', async () => {
   const recheck = await start(`${pod}/exec`, ['get']);
   await expect(recheck(['get'])).resolves.toBeUndefined();
   await expect(recheck(both)).resolves.toBeUndefined();
   await expect(recheck(['get'])).rejects.toThrow('cannot create resource "pods/exec"');
 });
 
-test('the recheck of an exec whose first review is still pending requires the right to create if the recheck allows it', async () => {
+test('a recheck that confirms the right to create makes later rechecks of the exec require this right, even if the first access review is pending', async () => {
   const late = Promise.withResolvers<Decision>();
   let verbs = both;
   let isFirst = true;
@@ -130,7 +124,7 @@ test('the recheck of an exec whose first review is still pending requires the ri
 });
 
 test.each([429, 503])(
-  'the recheck of an exec whose first review returned %d requires the right to create if the second review allows it',
+  'the recheck of an exec whose first access review failed with %d requires the right to create if the second review allows it',
   async (code) => {
     const recheck = await start(`${pod}/exec`, new StatusError('ServiceUnavailable', code, ''));
     await expect(recheck(both)).resolves.toBeUndefined();
@@ -138,7 +132,7 @@ test.each([429, 503])(
   },
 );
 
-test('the recheck of an exec that started after the right to create was granted requires the right, even if a denial is still cached', async () => {
+test('the recheck of an exec requires the right to create if the right was granted before the exec, even if a denial is still cached', async () => {
   let verbs = ['get'];
   let now = 0;
   const cluster = new MemoryCluster();

@@ -10,7 +10,7 @@ afterEach(() => {
   jest.useRealTimers();
 });
 
-/** The response to a request whose handler never responds, and the time when its signal fires. */
+/** Sends a request whose handler never responds. `pass` reports whether the signal of the handler is aborted. */
 function silent(query: string): { response: Promise<AppResponse>; pass: (milliseconds: number) => Promise<boolean> } {
   const { promise: handling, resolve } = Promise.withResolvers<AbortSignal>();
   const never = doing((_req, _res, context) => {
@@ -27,19 +27,19 @@ function silent(query: string): { response: Promise<AppResponse>; pass: (millise
   };
 }
 
-describe('a request that does not end', () => {
+describe('a request whose handler never responds', () => {
   test.each([
     ['', 60_000],
     ['?timeout=32s', 32_000],
     ['?timeout=1m30s', 60_000],
     ['?timeout=0s', 60_000],
     ['?timeout=1500ms', 1_500],
-    // The query schema rejects these after the request is authorized.
+    // The query schema rejects an invalid timeout only after the request is authorized.
     ['?timeout=32', 60_000],
     ['?timeout=soon', 60_000],
     ['?timeout=', 60_000],
   ])(
-    'a request with the query %j that does not end gets 504 after %d ms, and its handler is aborted',
+    'a request with the query %j whose handler never responds gets 504 after %d ms, and the handler is aborted',
     async (query, limit) => {
       const { response, pass } = silent(query);
       expect(await pass(limit - 1)).toBe(false);
@@ -52,9 +52,9 @@ describe('a request that does not end', () => {
 });
 
 test.each([
-  ['is sent after the watch if it is ready', true, /first[^]*last[^]*second$/],
-  ['ends the connection after the watch if it is incomplete', false, /first[^]*last\r\n0\r\n\r\n/],
-])('a pipelined response whose deadline passes while it waits behind a watch %s', async (_, isReady, expected) => {
+  ['is sent after the watch if the response is ready', true, /first[^]*last[^]*second$/],
+  ['ends the connection after the watch if the response is incomplete', false, /first[^]*last\r\n0\r\n\r\n/],
+])('a pipelined response whose deadline passes behind a watch %s', async (_, isReady, expected) => {
   const { promise: ended, resolve: end } = Promise.withResolvers<void>();
   const { promise: isHandled, resolve: handled } = Promise.withResolvers<void>();
   const both = doing(async (_req, res, { info, signal }) => {

@@ -16,7 +16,7 @@ interface Lab {
   readonly refused: (path: string, options: AppRequest) => Promise<AppResponse>;
 }
 
-/** A server whose handlers respond when they are released. */
+/** Creates a server whose handlers do not respond before the test calls `end`. */
 function lab(settings: Readonly<Record<string, unknown>>): Lab {
   const held: (() => void)[] = [];
   const paths = ['/metrics', '/livez', '/readyz', resourcePath];
@@ -37,8 +37,8 @@ const settled = (): Promise<void> => new Promise((resolve) => setTimeout(resolve
 const busy = { status: 429, headers: { 'retry-after': '1' } };
 const watch = `${resourcePath}?watch=true`;
 
-describe('concurrent requests up to the limit', () => {
-  test('the request after the last free slot gets 429 until one of the concurrent requests has ended', async () => {
+describe('the limit of concurrent requests', () => {
+  test('a request gets 429 while the number of concurrent requests has reached the limit', async () => {
     const { open, refused } = lab({ maxInFlight: 2 });
     const [one, two] = [await open('/metrics', as('alice')), await open('/metrics', as('bob'))];
     const response = await refused('/metrics', as('carol'));
@@ -55,7 +55,7 @@ describe('concurrent requests up to the limit', () => {
     expect([(await two.response).status, (await three.response).status]).toEqual([200, 200]);
   });
 
-  test('watches and probes require no slots, even when concurrent requests have reached the limit', async () => {
+  test('watches and health probes are served while the number of concurrent requests has reached the limit', async () => {
     const { open } = lab({ maxInFlight: 1, maxInFlightPerUser: 1 });
     const all = [
       await open(watch, as('alice')),
@@ -105,7 +105,7 @@ test('the in-flight metric counts only open requests', async () => {
   expect(await reads()).toBe(before);
 });
 
-test('a user who takes all slots for writes does not delay reads, even their own', async () => {
+test('reads are served while writes take all slots for writes, even for a user whose writes are in progress', async () => {
   const held: (() => void)[] = [];
   const { app } = face({
     settings: { maxInFlight: 2, maxInFlightPerUser: 1 },
@@ -138,7 +138,7 @@ test('logins from one IPv6 /64 count as logins from one address', async () => {
   expect((await Promise.all(all)).map(({ status }) => status)).toEqual([200, 200, 200]);
 });
 
-test('logins have their own slots, with a share for each address', async () => {
+test('logins take no slots from other requests, and each address has a share of the login slots', async () => {
   const held: (() => void)[] = [];
   const hold = doing((_, res) => void held.push(() => void res.end()), '/oauth/token', 'post');
   const { app } = face({
@@ -155,7 +155,7 @@ test('logins have their own slots, with a share for each address', async () => {
   expect((await Promise.all(all)).map(({ status }) => status)).toEqual([200, 200, 200]);
 });
 
-test('one IPv6 /48 has two shares of the login slots, and the error names the shares', async () => {
+test('one IPv6 /48 has two shares of the login slots, and the error for a further login states the number of slots', async () => {
   const held: (() => void)[] = [];
   const hold = doing((_, res) => void held.push(() => void res.end()), '/oauth/token', 'post');
   const { app } = face({ settings: { maxInFlight: 10, maxInFlightPerUser: 2 }, routes: [hold] });
@@ -172,7 +172,7 @@ test('one IPv6 /48 has two shares of the login slots, and the error names the sh
   expect((await Promise.all(all)).map(({ status }) => status)).toEqual([200, 200, 200, 200, 200]);
 });
 
-test('anonymous requests take no slots of users', async () => {
+test('anonymous requests take no slots from authenticated users', async () => {
   const held: (() => void)[] = [];
   const hold = doing((_, res) => void held.push(() => void res.end()));
   const { app } = face({ settings: { maxInFlight: 4 }, routes: [hold, doing((_, res) => void res.end(), '/metrics')] });
@@ -188,7 +188,7 @@ test('anonymous requests take no slots of users', async () => {
   expect((await all[0])?.status).toBe(200);
 });
 
-test('requests that wait for authentication take no slots of users, and have a limited number of slots per address', async () => {
+test('requests that wait for authentication take no slots from authenticated users, and are limited in number per address', async () => {
   const { promise: reviewed, resolve: review } = Promise.withResolvers<void>();
   const { app } = face({
     settings: { maxInFlight: 1, maxInFlightPerUser: 1 },

@@ -16,11 +16,11 @@ test.each(['/', '/?from=a-bookmark'])('a browser that opens %s is redirected to 
 });
 
 test.each<[string, string, AppRequest, number]>([
-  ['over plain HTTP without a public URL', '/', { headers: { accept: html } }, 401],
+  ['that uses plain HTTP while no public URL is known', '/', { headers: { accept: html } }, 401],
   ['that accepts any media type', '/', { secure: true, headers: { accept: '*/*' } }, 401],
-  ['without an Accept header', '/', { secure: true }, 401],
+  ['that sends no Accept header', '/', { secure: true }, 401],
   ['that is authenticated', '/', { secure: true, headers: { accept: html, ...as('alice').headers } }, 200],
-  ['at another path', '/nowhere', browser, 401],
+  ['that opens a path other than /', '/nowhere', browser, 401],
   ['that sends POST', '/', { ...browser, method: 'POST' }, 401],
 ])('a client %s is not redirected', async (_, path, options, status) => {
   expect((await sendRequest(face({ home: '/oauth/account' }).app, path, options)).status).toBe(status);
@@ -34,7 +34,7 @@ const overHTTP = (headers: Readonly<Record<string, string>> = {}): AppRequest =>
   headers: { accept: html, ...headers },
 });
 
-describe('a page over plain HTTP', () => {
+describe('the redirect from HTTP to HTTPS', () => {
   const base = 'https://platform.example:9443/base';
   const options = {
     home: '/oauth/account',
@@ -68,13 +68,17 @@ describe('a page over plain HTTP', () => {
   );
 
   test.each<[string, string, AppRequest]>([
-    ['for a program', '/oauth/open', { headers: { accept: '*/*' } }],
-    ['for an authenticated client', '/oauth/open', overHTTP(as('alice').headers as Record<string, string>)],
-    ['behind a proxy that terminates TLS', '/oauth/open', overHTTP({ 'x-forwarded-proto': 'https' })],
-    ['behind a proxy that sends Forwarded', '/oauth/open', overHTTP({ forwarded: 'for=192.0.2.1;proto=https' })],
-    ['for other paths', '/livez', overHTTP()],
+    ['from a program', '/oauth/open', { headers: { accept: '*/*' } }],
+    ['from an authenticated client', '/oauth/open', overHTTP(as('alice').headers as Record<string, string>)],
+    ['from a proxy that terminates TLS', '/oauth/open', overHTTP({ 'x-forwarded-proto': 'https' })],
+    [
+      'from a proxy that sends the header Forwarded',
+      '/oauth/open',
+      overHTTP({ forwarded: 'for=192.0.2.1;proto=https' }),
+    ],
+    ['for a path that is not a page', '/livez', overHTTP()],
     ['over TLS', '/oauth/open', { ...overHTTP(), secure: true }],
-  ])('a page over plain HTTP is served without a redirect %s', async (_, path, request) => {
+  ])('a request %s is not redirected to HTTPS', async (_, path, request) => {
     expect((await sendRequest(face(options).app, path, request)).status).toBe(200);
   });
 
@@ -122,7 +126,7 @@ describe('a page that requires TLS', () => {
     },
   );
 
-  test('a page that requires TLS is served over TLS, and redirects a browser that uses plain HTTP', async () => {
+  test('a page that requires TLS is served over TLS, and a browser that uses plain HTTP is redirected to HTTPS', async () => {
     const { app } = face({ routes, publicURL });
     expect((await sendRequest(app, path, overHTTP())).status).toBe(307);
     expect((await sendRequest(app, path, browser)).text).toBe('page');

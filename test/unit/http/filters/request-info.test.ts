@@ -8,11 +8,11 @@ const parse = (method: string, url: string): RequestInfo => {
   return requestInfo(method, path, new URLSearchParams(query));
 };
 
-/** Verb and the parts that are not empty, abbreviated. */
+/** Returns the verb of a request and the parts of its path that are not empty. */
 const short = ({ verb, prefix, group, version, namespace, resource, subresource, name }: RequestInfo): string =>
   [verb, prefix, `${group}/${version}`, namespace, resource, name, subresource].join(' ').trimEnd();
 
-/** Cases after TestGetAPIRequestInfo of k8s.io/apiserver. */
+/** The cases follow TestGetAPIRequestInfo of k8s.io/apiserver. */
 describe('a resource request', () => {
   test.each([
     ['GET', '/api/v1/namespaces', 'list api /v1  namespaces'],
@@ -65,7 +65,7 @@ describe('a resource request', () => {
   });
 });
 
-describe('a request for a path that is not a resource', () => {
+describe('a non-resource request', () => {
   test.each([
     ['GET', '/'],
     ['GET', '/api'],
@@ -78,7 +78,7 @@ describe('a request for a path that is not a resource', () => {
     ['POST', '/oauth/token'],
     ['GET', '/openapi/v3/apis/g/v1'],
     ['GET', '/APIS/g/v1/pods'],
-  ])('the request %s %s is recognized as a request for a path that is not a resource', (method, url) => {
+  ])('the request %s %s is recognized as a non-resource request', (method, url) => {
     expect(parse(method, url)).toMatchObject({
       isResourceRequest: false,
       verb: method.toLowerCase(),
@@ -152,7 +152,7 @@ test.each([
   ['?watch=1', 'list'],
   ['%77atch=1;', 'list'],
   ['', 'list'],
-])('a request with the query ?%s is a %s, as at kube-apiserver', (search, verb) => {
+])('a request with the query ?%s is parsed as a %s, as by kube-apiserver', (search, verb) => {
   expect(requestInfo('GET', '/api/v1/secrets', parseQueryAsGo(search)).verb).toBe(verb);
 });
 

@@ -12,14 +12,14 @@ const from = (origin: string, method = 'GET', headers: Readonly<Record<string, s
 
 const preflight = { 'access-control-request-method': 'GET', 'access-control-request-headers': 'authorization' };
 
-describe('a page of a configured origin', () => {
-  test('a page of a configured origin is allowed to read responses, but never with the cookies of the browser', async () => {
+describe('CORS with allowed origins', () => {
+  test('a response to an allowed origin has CORS headers, but does not allow requests with cookies', async () => {
     const { headers } = await from(known);
     expect(headers).toMatchObject({ 'access-control-allow-origin': known, vary: 'Origin' });
     expect(headers).not.toHaveProperty('access-control-allow-credentials');
   });
 
-  test('a preflight request for a page of a configured origin gets the allowed methods and headers without authentication', async () => {
+  test('a CORS preflight from an allowed origin gets the allowed methods and headers without authentication', async () => {
     const { status, headers, text } = await from(known, 'OPTIONS', preflight);
     expect([status, text]).toEqual([204, '']);
     expect(headers['access-control-allow-headers']).toContain('Authorization');
@@ -27,7 +27,7 @@ describe('a page of a configured origin', () => {
   });
 
   // evidence: authorize-no-cors
-  test('a page of a configured origin is not allowed to read the authorization endpoint, which only browsers open', async () => {
+  test('responses of the authorization endpoint have no CORS headers, even for an allowed origin', async () => {
     const { app } = face({ settings: { corsAllowedOrigins: [known] } });
     for (const method of ['GET', 'OPTIONS']) {
       const { headers } = await sendRequest(app, '/oauth/authorize', {
@@ -38,7 +38,7 @@ describe('a page of a configured origin', () => {
     }
   });
 
-  test('a page of a configured origin gets no preflight response to a request without the headers of a preflight', async () => {
+  test('an OPTIONS request from an allowed origin without the headers of a CORS preflight requires authentication', async () => {
     expect((await from(known, 'OPTIONS')).status).toBe(401);
   });
 });
@@ -49,7 +49,7 @@ test.each([
   'https://console.example:444',
   'http://console.example',
   'null',
-])('a page of the origin %s is not allowed to read responses', async (origin) => {
+])('responses to the origin %s, which is not allowed, have no CORS headers', async (origin) => {
   for (const { status, headers } of [await from(origin), await from(origin, 'OPTIONS', preflight)]) {
     expect(status).toBe(401);
     expect(Object.keys(headers).filter((name) => name.startsWith('access-control-'))).toEqual([]);
@@ -58,7 +58,7 @@ test.each([
   }
 });
 
-test('no page of another origin is allowed to read responses unless an origin is configured', async () => {
+test('responses have no CORS headers if the configuration allows no origin', async () => {
   const { headers } = await sendRequest(face().app, resourcePath, { headers: { origin: known } });
   expect(Object.keys(headers).filter((name) => name.startsWith('access-control-'))).toEqual([]);
 });

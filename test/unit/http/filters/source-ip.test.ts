@@ -47,7 +47,7 @@ describe('the address of the client', () => {
   );
 
   // evidence: source-ip-from-proxy
-  test('the address of the client is never taken from text that only the client wrote', async () => {
+  test('the address of the client is never taken from a part of X-Forwarded-For that only the client wrote', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(fc.stringMatching(/^[\x20-\x7e]{0,12}$/), { maxLength: 4 }), async (claimed) => {
         expect(await sourceIP('10.0.0.1', [...claimed, '203.0.113.5'].join(','), proxies)).toBe('203.0.113.5');

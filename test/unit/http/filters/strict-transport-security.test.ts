@@ -32,7 +32,7 @@ describe('Strict-Transport-Security', () => {
     expect(await policy(year, host)).toBeUndefined();
   });
 
-  test('Strict-Transport-Security follows the host of each request and configuration changes', async () => {
+  test('Strict-Transport-Security is sent only to the host of the current externalURL, also after a configuration change', async () => {
     let configured = configuration({ gateway: year }).gateway;
     const { app } = face({ strictTransport: () => configured });
     const sentTo = async (host: string): Promise<boolean> =>

@@ -93,7 +93,7 @@ describe.each(tunnels)('a client %s', (_, listen, open) => {
     await listener.close({ grace: 50, idle: 0 });
   });
 
-  test('a client that connected before the listener closed gets a response to its first request', async () => {
+  test('a client that connected before the listener started to close gets a response to its first request', async () => {
     const listener = await listen();
     const socket = await open(listener.port);
     const closed = listener.close({ grace: 20_000, idle: 10_000 });
@@ -110,7 +110,7 @@ describe.each(tunnels)('a client %s', (_, listen, open) => {
 
 test.each([
   ['1.0', 'resets', 'ECONNRESET'],
-  // The client of the connection reads the received data, and sees that the body is incomplete.
+  // The client can read the received data, and detects that the body is incomplete.
   ['1.1', 'closes', undefined],
 ])('a shutdown during an unread response over HTTP/%s %s the connection', async (version, _, code) => {
   const { promise: isWritten, resolve: written } = Promise.withResolvers<void>();
@@ -149,7 +149,7 @@ test('a request over HTTP/2 that never ends is closed when the response is sent,
   await listener.close({ grace: 50, idle: 0 });
 });
 
-/** A client that never reads responses; over HTTP/2 it does not even read from its socket. */
+/** Connects an HTTP/2 client with a flow-control window of 0, to which the server cannot send a response body. */
 async function unread(port: number): Promise<ClientHttp2Session> {
   const client = http2.connect(`https://localhost:${port}`, {
     ca: material['ca.crt'],
@@ -160,7 +160,7 @@ async function unread(port: number): Promise<ClientHttp2Session> {
   return client;
 }
 
-/** Opens streams and resolves with them when the server has sent the headers of all responses. */
+/** Opens streams, and returns them when the client has received the headers of all responses. */
 async function openStreams(
   client: ClientHttp2Session,
   count: number,
@@ -171,7 +171,7 @@ async function openStreams(
   return streams;
 }
 
-/** Resolves when the client has received everything that the server sent before. */
+/** Resolves when the client has received everything that the server sent before this call. */
 const roundTrip = (client: ClientHttp2Session): Promise<unknown> =>
   new Promise((resolve) => client.ping((_, duration) => resolve(duration)));
 
@@ -181,7 +181,7 @@ const cutOff = (streams: readonly ClientHttp2Stream[]): number[] =>
 const serve = (served: HttpHandler): Promise<Listener> =>
   listenTLS(served, address, { key: material['tls.key'], cert: material['tls.crt'] }, false);
 
-/** Waits until this many streams were closed, and for data that the server may have sent after that. */
+/** Waits until this many streams are closed, and until data that the server sent afterwards has arrived. */
 async function settled(streams: readonly ClientHttp2Stream[], closed: number): Promise<void> {
   while (streams.filter((stream) => stream.closed).length < closed) await new Promise(setImmediate);
   for (const client of new Set(streams.flatMap(({ session }) => session ?? [])))
@@ -225,7 +225,7 @@ describe('over HTTP/2', () => {
     client.destroy();
   });
 
-  test('the server aborts the oldest response over HTTP/2 when more than 4,000 small ones are unread', async () => {
+  test('the server aborts the oldest response over HTTP/2 when more than 4,000 small responses are unread', async () => {
     const listener = await serve(app);
     const clients = await Promise.all(Array.from({ length: 5 }, () => unread(listener.port)));
     const streams: ClientHttp2Stream[] = [];
@@ -240,7 +240,7 @@ describe('over HTTP/2', () => {
   test.each([
     ['address', () => '192.0.2.2'],
     ['IPv6 /48', (number: number) => `2001:db8:1:${number}::1`],
-  ])('the server aborts unread responses over HTTP/2 of the %s that has the most of them', async (_, attacker) => {
+  ])('the server aborts unread responses over HTTP/2 of the %s with the most unread responses', async (_, attacker) => {
     const { app: proxied } = face({ settings: { trustedProxies: ['127.0.0.1'] } });
     const listener = await serve(proxied);
     const clients = await Promise.all(Array.from({ length: 6 }, () => unread(listener.port)));
@@ -256,7 +256,7 @@ describe('over HTTP/2', () => {
     await listener.close({ grace: 50, idle: 0 });
   });
 
-  test('unread small responses do not abort a document that the same address reads slowly over HTTP/2', async () => {
+  test('a document that a client reads slowly over HTTP/2 is not aborted because of unread small responses to the same address', async () => {
     const document = new PreparedDocument([Buffer.alloc(1024 * 1024)]);
     const { app: documents } = face({
       routes: [
@@ -312,7 +312,7 @@ describe('over HTTP/2', () => {
     });
     const listener = await serve(documents);
     const sockets: Socket[] = [];
-    // Node does not let an HTTP/2 client pause its socket.
+    // Node.js does not allow an HTTP/2 client to pause its socket.
     const relay = createServer((downstream) => {
       const upstream = connect(listener.port, address.host);
       sockets.push(upstream, downstream);
@@ -501,7 +501,7 @@ test('anonymous requests of one address cannot take all slots of anonymous reque
   await listener.close({ grace: 50, idle: 0 });
 });
 
-test('the TLS session of a client with a certificate is not resumed, even after the server certificate changed', async () => {
+test('a listener that requests client certificates does not resume TLS sessions, even after the server certificate changed', async () => {
   const certificate = { key: material['tls.key'], cert: material['tls.crt'] };
   const listener = await listenTLS(app, address, certificate, true);
   const handshake = async (session?: Buffer): Promise<tls.TLSSocket> => {
@@ -509,7 +509,7 @@ test('the TLS session of a client with a certificate is not resumed, even after 
       port: listener.port,
       host: 'localhost',
       ca: material['ca.crt'],
-      // The client has the ticket once the handshake is over.
+      // With TLS 1.2 the client has the session ticket as soon as the handshake is complete.
       maxVersion: 'TLSv1.2',
       ...(session === undefined ? {} : { session }),
     });

@@ -10,14 +10,14 @@ import {
 import { clientFrame, framesIn } from '../../../fakes/web-socket.ts';
 
 test.each([0, 1, 125, 126, 65_535, 65_536, 20_000_000])(
-  'textHead() contains the length of a WebSocket message of %i bytes',
+  'textHead() returns the frame header for a WebSocket message of %i bytes',
   (length) => {
     const [frame, ...more] = framesIn(Buffer.concat([textHead(length), Buffer.alloc(length)]));
     expect([frame?.opcode, frame?.payload.length, more]).toEqual([1, length, []]);
   },
 );
 
-/** All replies, as readable text. */
+/** Returns all replies as readable text. */
 const describeReplies = (replies: readonly Reply[]): string[] =>
   replies.flatMap(({ frame, isLast }) =>
     framesIn(frame).map(({ opcode, payload }) => {
@@ -32,7 +32,7 @@ const ping = fc.record({ text: fc.string({ maxLength: 30 }), mask }).map((one) =
   reply: [`10 ${one.text}`],
 }));
 const pong = mask.map((with_) => ({ bytes: clientFrame(0x8a, Buffer.from('x'), with_), reply: [] as string[] }));
-/** Sends the message in one frame or several, with a ping in between. */
+/** Generates a message in one or several frames, with a ping between frames. */
 const message = fc
   .record({
     lengths: fc.array(
@@ -52,7 +52,7 @@ const message = fc
     reply: lengths.slice(1).flatMap(() => between.reply),
   }));
 
-test('WebSocket messages of a client are parsed to the same result however they are split', () => {
+test('WebSocket messages of a client are parsed to the same result, however the received bytes are split', () => {
   fc.assert(
     fc.property(
       fc.array(fc.oneof(ping, pong, message), { maxLength: 8 }),
@@ -93,13 +93,13 @@ describe('an invalid WebSocket frame', () => {
     ['a frame with an unknown opcode', clientFrame(0x83, x), 1002],
     ['a frame with an unknown control opcode', clientFrame(0x8b, x), 1002],
     ['a fragmented ping', clientFrame(0x09, x), 1002],
-    ['a long ping', clientFrame(0x89, Buffer.alloc(126)), 1002],
+    ['a ping of more than 125 bytes', clientFrame(0x89, Buffer.alloc(126)), 1002],
     ['a continuation without a message', clientFrame(0x80, x), 1002],
-    ['a message inside another', Buffer.concat([clientFrame(0x01, x), clientFrame(0x81, x)]), 1002],
+    ['a new message inside a fragmented message', Buffer.concat([clientFrame(0x01, x), clientFrame(0x81, x)]), 1002],
     ['a close with a truncated code', clientFrame(0x88, x), 1002],
     ['a close with a reserved code', clientFrame(0x88, Buffer.from([3, 237])), 1002],
     ['an oversized message', clientFrame(0x81, Buffer.alloc(65_537)), 1009],
-    ['a message of the maximum length', Buffer.concat([Buffer.from([0x81, 0xff]), Buffer.alloc(12, 0xff)]), 1009],
+    ['a length field with the maximum value', Buffer.concat([Buffer.from([0x81, 0xff]), Buffer.alloc(12, 0xff)]), 1009],
   ])('an invalid WebSocket frame closes the connection: %s', (_, bytes, code) => {
     const frames = new ClientFrames();
     expect(describeReplies(frames.replies(bytes))).toEqual([`close ${code}`]);
@@ -107,7 +107,7 @@ describe('an invalid WebSocket frame', () => {
   });
 });
 
-test('a WebSocket close frame without a code gets a close frame for a normal closure', () => {
+test('the reply to a WebSocket close frame without a code is a close frame with the code of a normal closure', () => {
   expect(new ClientFrames().replies(clientFrame(0x88, Buffer.alloc(0)))).toEqual([
     { frame: closing(normalClosure), isLast: true },
   ]);

@@ -9,7 +9,7 @@ import { clientFrame, framesIn, handshake } from '../../../fakes/web-socket.ts';
 
 type Seen = (res: Response) => void;
 
-/** The client end of an accepted connection; it reads nothing by itself. */
+/** Returns the client end of an accepted connection. This client reads only when the test reads. */
 function connected(seen: Seen): Duplex {
   const server = http.createServer();
   serveHandshakes(server, (req, res) => {
@@ -59,7 +59,6 @@ test('no message is sent to a WebSocket client after a close frame', async () =>
   client.write(Buffer.concat([clientFrame(0x88, Buffer.alloc(0)), clientFrame(0x89, Buffer.alloc(0))]));
   expect(framesIn(await readAvailable(client)).map(({ opcode }) => opcode)).toEqual([8]);
   expect(res?.writableEnded).toBe(true);
-  // The end of the connection by the server.
   client.end();
 });
 
@@ -73,7 +72,7 @@ test('the response to a WebSocket client ends when the client disconnects withou
   await expect(closed).resolves.toEqual([]);
 });
 
-test('upgrades to other protocols than WebSocket are handled as normal requests', async () => {
+test('a request for an upgrade to a protocol other than WebSocket is served without the upgrade', async () => {
   const server = http.createServer((_, res) => res.end(String(isHandshake(res))));
   serveHandshakes(server, () => undefined);
   const [client, served] = duplexPair();

@@ -7,8 +7,8 @@ import { doing, face } from '../../../labs/http.ts';
 const path = '/kapis/version';
 const body = jsonBody(object({ name: text }));
 
-// An error without a status would be 500, and a line of level error in the log.
-test('a JSON body that the client aborts gets 400', async () => {
+// An error without a status would cause 500 and a log line with the level error.
+test('a client that disconnects during a JSON body causes an error with the status 400', async () => {
   const started = Promise.withResolvers<void>();
   const result = Promise.withResolvers<unknown>();
   const { app } = face({
@@ -33,7 +33,7 @@ test('a JSON body that the client aborts gets 400', async () => {
   expect(await result.promise).toMatchObject({ code: 400, message: 'the request body is incomplete' });
 });
 
-test('a JSON body of more than 64 KiB gets 413', async () => {
+test('a request with a JSON body of more than 64 KiB gets 413', async () => {
   const { app } = face({
     routes: [doing(async (req, _res, context) => void (await body.read(req, context)), path, 'post')],
   });

@@ -3,7 +3,7 @@ import { StatusError } from '../../../../src/runtime/errors.ts';
 import { acceptsGzip, isKnown, negotiate, parseAccept, prefersYAML } from '../../../../src/http/request/negotiate.ts';
 
 describe('the Accept header', () => {
-  test('the Accept header is parsed with q and parameters, and the preferred type comes first', () => {
+  test('the media types of the Accept header are parsed with their parameters and sorted by preference', () => {
     const clauses = parseAccept(
       'text/html;q=0.5, application/json;as=Table;g="meta.k8s.io";v=v1 , */*;q=0.1,a/b;q=0,c/*',
     );
@@ -23,17 +23,17 @@ describe('the Accept header', () => {
     },
   );
 
-  test('the Accept header is ignored after its first 100 clauses', () => {
+  test('only the first 100 clauses of the Accept header are read', () => {
     expect(parseAccept('a/b;q=0.1,'.repeat(10_000))).toHaveLength(100);
   });
 
-  test('a clause of the Accept header is limited to 20 parameters', () => {
+  test('only the first 20 parameters of a clause of the Accept header are read', () => {
     const names = Array.from({ length: 10_000 }, (_, index) => `p${index}=x`);
     expect(Object.keys(parseAccept(`a/b;${names.join(';')}`)[0]?.parameters ?? {})).toHaveLength(20);
   });
 
   test.each(['text/html', 'application/json;q=0', 'application/vnd.kubernetes.protobuf', 'nonsense', ';', 'a/b/c'])(
-    'the Accept header %j leads to 406',
+    'a request with the Accept header %j gets 406',
     (header) => {
       const choose = (): string => negotiate(header, ['application/json'], (type) => type);
       expect(choose).toThrow(StatusError);
@@ -41,7 +41,7 @@ describe('the Accept header', () => {
     },
   );
 
-  test('the next clause of the Accept header is used when the first cannot be served', () => {
+  test('the next clause of the Accept header is used if the server does not support the first clause', () => {
     const chosen = negotiate(
       'application/json;as=Unknown,application/json;as=Table',
       ['application/json'],
@@ -64,14 +64,14 @@ test.each([
   expect(acceptsGzip(header)).toBe(outcome === 'accepts');
 });
 
-test('the Accept-Encoding header is ignored after its first 100 codings and 20 parameters of a coding', () => {
+test('only the first 100 codings of the Accept-Encoding header and the first 20 parameters of a coding are read', () => {
   expect(acceptsGzip(`${'br,'.repeat(99)}gzip`)).toBe(true);
   expect(acceptsGzip(`${'br,'.repeat(100)}gzip`)).toBe(false);
   expect(acceptsGzip(`gzip${';a=b'.repeat(19)};q=0`)).toBe(false);
   expect(acceptsGzip(`gzip${';a=b'.repeat(20)};q=0`)).toBe(true);
 });
 
-test('the If-None-Match header is ignored after its first 100 entity tags', () => {
+test('only the first 100 entity tags of the If-None-Match header are read', () => {
   expect(isKnown(`${'"a",'.repeat(99)}W/"b"`, '"b"')).toBe(true);
   expect(isKnown(`${'"a",'.repeat(100)}"b"`, '"b"')).toBe(false);
 });

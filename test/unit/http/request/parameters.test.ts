@@ -33,11 +33,11 @@ function outcomeOf(query: URLSearchParams): string {
 }
 
 describe('query parameters', () => {
-  test('query parameters have their defaults when absent', () => {
+  test('query parameters that are absent have their default values', () => {
     expect(parameters.parse(new URLSearchParams())).toEqual({ limit: -1, watch: false });
   });
 
-  test('query parameters have typed values', () => {
+  test('query parameters are parsed into typed values', () => {
     const query = new URLSearchParams('limit=10&watch=1&name=&exclude=a&exclude=b');
     expect(parameters.parse(query)).toEqual({ limit: 10, watch: true, name: '', exclude: ['a', 'b'] });
   });
@@ -53,21 +53,21 @@ describe('query parameters', () => {
     ['name=a&name=b', ['name: is given more than once']],
     ['lmit=1', ['lmit: unknown parameter; did you mean limit?']],
     ['__proto__=1', ['__proto__: unknown parameter; known parameters are limit, watch, name, exclude']],
-  ])('query parameters are rejected with the reason: %s', (query, expected) => {
+  ])('the invalid query %s is rejected with the reason', (query, expected) => {
     expect(problemsOf(query)).toEqual(expected);
   });
 
-  test('query parameters are rejected with all problems at once', () => {
+  test('the error for several invalid query parameters lists all problems', () => {
     expect(problemsOf('watch=2&limit=x&other=1')).toMatchObject([/^watch: /, /^limit: /, /^other: /].map(matching));
   });
 
-  test('query parameters with more than 20 problems are rejected with 20 of the problems and the number of further problems', () => {
+  test('the error for more than 20 invalid query parameters lists 20 problems and the number of further problems', () => {
     const query = Array.from({ length: 25 }, (_, at) => `unknown-${at}=1`).join('&');
     expect(problemsOf(query)).toHaveLength(20);
     expect(() => parameters.parse(new URLSearchParams(query))).toThrow(/; and 5 more$/);
   });
 
-  test('query parameters with any text are parsed or rejected with 400', () => {
+  test('any text in query parameters is parsed or rejected with 400', () => {
     const name = fc.oneof(fc.constantFrom('limit', 'watch', 'name', 'exclude'), fc.string());
     fc.assert(
       fc.property(fc.array(fc.tuple(name, fc.string())), (pairs) => {
@@ -78,7 +78,7 @@ describe('query parameters', () => {
   });
 });
 
-test('a missing required parameter is rejected together with other problems', () => {
+test('the error for a missing required parameter also lists other problems', () => {
   const own = queryParameters({ client: text, limit: integerParameter({ min: 0 }, 'a number').optional() });
   expect(() => own.parse(new URLSearchParams())).toThrow(/^client: /);
   expect(() => own.parse(new URLSearchParams('limit=x'))).toThrow(/^client: .*; limit: expected a number, got "x"$/);
@@ -102,13 +102,13 @@ test('the error for a parameter that only other APIs support contains a hint', (
   expect(() => own.parse(new URLSearchParams('constructor=a'))).toThrow('constructor: unknown parameter');
 });
 
-test('all requests without query parameters share one immutable value', () => {
+test('all requests without query parameters share one immutable result', () => {
   const first = parameters.parse(new URLSearchParams());
   expect(parameters.parse(new URLSearchParams())).toBe(first);
   expect(Object.isFrozen(first)).toBe(true);
 });
 
-test('query parameters are described by name, and required ones are marked', () => {
+test('the OpenAPI description of query parameters contains their names, and marks required parameters', () => {
   const { descriptions } = queryParameters({ client: described('The client', text), state: text.optional() });
   expect(descriptions).toMatchObject([
     { name: 'client', in: 'query', description: 'The client', required: true },

@@ -88,7 +88,7 @@ describe('parseYAML()', () => {
     expect(() => parseYAML(Buffer.from('a: \xff', 'latin1'))).toThrow(new SyntaxError('is not YAML in UTF-8'));
   });
 
-  test('parseYAML() rejects any text with a SyntaxError that does not quote it', () => {
+  test('parseYAML() either parses a text or throws a SyntaxError that does not quote the text', () => {
     const pieces = [
       'secret',
       ' ',

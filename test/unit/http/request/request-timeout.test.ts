@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { requestTimeout, validTimeout } from '../../../../src/http/request/request-timeout.ts';
 
-test('the error for an invalid timeout contains only the first 64 characters', () => {
+test('the error for an invalid timeout contains only the first 64 characters of its value', () => {
   expect(() => validTimeout('x'.repeat(60_000))).toThrow(
     `invalid timeout specified in the request URL: "${'x'.repeat(64)}…" is not a duration such as "32s"`,
   );

@@ -3,7 +3,7 @@ import { expect, test } from '@jest/globals';
 import { BodyWriter } from '../../../../src/http/response/body-writer.ts';
 import { FakeResponse } from '../../../labs/resources.ts';
 
-test('a response body that has ended accepts no more data', async () => {
+test('data that is written to a response body after its end is ignored', async () => {
   const response = new FakeResponse();
   const body = new BodyWriter(response as unknown as Response);
   await body.write(Buffer.from('a'));

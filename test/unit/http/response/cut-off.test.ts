@@ -47,7 +47,7 @@ describe.each(handlers)('a response over HTTP/2 %s', (_, handler) => {
     await once(server, 'listening');
     client = http2.connect(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
     const stream = client.request({ ':path': '/kapis/version?timeout=50ms' });
-    // curl and Node treat a reset with NO_ERROR as the end, and Node also one with CANCEL.
+    // curl and Node.js treat a stream reset with NO_ERROR as the end of a body. Node.js does the same for CANCEL.
     const error = once(stream.resume(), 'error');
     await once(stream, 'close').catch(() => undefined);
     expect(stream.rstCode).toBe(http2.constants.NGHTTP2_INTERNAL_ERROR);
@@ -55,7 +55,7 @@ describe.each(handlers)('a response over HTTP/2 %s', (_, handler) => {
   });
 });
 
-// Without a length, the end of the connection is the end of the body.
+// A client treats the end of the connection as the end of a body without a length.
 test.each(handlers)('the connection of a response over HTTP/1.0 %s is reset', async (_, handler) => {
   const { app } = face({ routes: [doing(handler)] });
   server = http.createServer(app).listen(0, '127.0.0.1');

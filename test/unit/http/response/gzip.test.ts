@@ -10,7 +10,7 @@ const bytes = fc.oneof(
 );
 
 describe('a gzip member', () => {
-  test('a gzip member contains the precompressed fragments and the text between them, in any order', async () => {
+  test('a gzip member that is joined from precompressed fragments and other text, in any order, is decompressed to the original text', async () => {
     const part = fc.record({ bytes, fragment: fc.boolean() });
     await fc.assert(
       fc.asyncProperty(fc.array(part, { maxLength: 8 }), async (parts) => {

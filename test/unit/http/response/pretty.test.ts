@@ -11,7 +11,7 @@ const indentedText = async (pieces: readonly Buffer[]): Promise<string> => {
   return Buffer.concat(text).toString();
 };
 
-test('indented JSON equals that of JSON.stringify(), however the text is split', async () => {
+test('indented JSON equals the output of JSON.stringify(), however the text is split into chunks', async () => {
   await fc.assert(
     fc.asyncProperty(fc.jsonValue(), fc.array(fc.nat(60)), async (value, lengths) => {
       let rest = Buffer.from(JSON.stringify(value));
@@ -28,11 +28,11 @@ test('indented JSON equals that of JSON.stringify(), however the text is split',
 const large = Array.from({ length: 20_000 }, (_, index) => ({ index, text: 'é"\\{}[],:', none: {}, some: [[], [1]] }));
 const text = Buffer.from(JSON.stringify(large));
 
-test('indented JSON is correct for indentation deeper than a memory block', async () => {
+test('JSON that is larger than a memory block is indented correctly', async () => {
   expect(await indentedText([text])).toBe(JSON.stringify(large, null, 2));
 });
 
-test('JSON of any depth is indented', async () => {
+test('JSON with 1,000 levels of nesting is indented correctly', async () => {
   const deep = Buffer.from('['.repeat(1_000) + ']'.repeat(1_000));
   expect(await indentedText([deep])).toBe(JSON.stringify(JSON.parse(deep.toString()), null, 2));
 });
@@ -57,7 +57,7 @@ test('indenting a nested document creates at most one block at a time', async ()
   for await (const blocks of parts) expect(Buffer.concat(blocks).length).toBeLessThanOrEqual(64 * 1024);
 });
 
-test('indenting yields after every few kilobytes, and stops when the client disconnects', async () => {
+test('indenting yields to other work after every few kilobytes, and stops when the client disconnects', async () => {
   let looks = 0;
   const clock = jest.spyOn(performance, 'now').mockImplementation(() => (looks += 1));
   const controller = new AbortController();

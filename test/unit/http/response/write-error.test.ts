@@ -8,7 +8,7 @@ import { doing, face } from '../../../labs/http.ts';
 
 const silent = createLogger({ silent: true });
 
-/** The response to a request whose handler throws this error. */
+/** Returns the response to a request whose handler throws this error. */
 const thrown = (error: unknown, path = '/kapis/version', method = 'GET', log = silent): Promise<AppResponse> => {
   const throws = (): never => {
     throw error;
@@ -44,7 +44,7 @@ describe('an error on the API paths', () => {
     [new KubeError(404, { reason: 'NotFound', message: 'x' }), 404, 'NotFound', undefined],
     [new KubeError(418, { message: 'x' }), 418, 'BadRequest', undefined],
     [new KubeError(500, {}), 502, 'BadGateway', undefined],
-  ])('the error %p on the API paths is a Status', async (error, code, reason, details) => {
+  ])('the error %p on the API paths is returned as a Status', async (error, code, reason, details) => {
     const response = await thrown(error);
     expect(response.status).toBe(code);
     expect(response.json()).toEqual({
@@ -63,7 +63,7 @@ describe('an error on the API paths', () => {
     expect(response.headers['retry-after']).toBe(seconds?.toString());
   });
 
-  test('an error on the API paths that allows the caller to continue a list contains the continue token', async () => {
+  test('an error for an expired list on the API paths contains the token to continue the list', async () => {
     expect((await thrown(errors.expired('too old', 'token'))).json()['metadata']).toEqual({ continue: 'token' });
   });
 });
@@ -78,7 +78,7 @@ describe('an error on the OAuth paths', () => {
     [new Error('a bug'), 500, 'server_error'],
     [new errors.OAuthError('invalid_grant', 'slower', { status: 429 }), 429, 'invalid_grant'],
     [new errors.OAuthError('temporarily_unavailable', 'later'), 503, 'temporarily_unavailable'],
-  ])('the error %p on the OAuth paths is an error of RFC 6749', async (error, status, code) => {
+  ])('the error %p on the OAuth paths is returned in the format of RFC 6749', async (error, status, code) => {
     for (const path of ['/oauth/x', '/.well-known/x']) {
       const response = await thrown(error, path);
       expect(response.status).toBe(status);
@@ -103,15 +103,18 @@ describe('an unexpected error', () => {
     secret,
     { secret },
     Object.assign(new Error(secret), { status: 400 }),
-  ])('an unexpected error becomes 500 with only the audit ID of the log line: %p', async (error) => {
-    const response = await thrown(error);
-    expect(response.status).toBe(500);
-    expect(response.text).not.toMatch(/postgres|srv|\bat\b/);
-    expect(response.json()).toMatchObject({
-      reason: 'InternalError',
-      message: expect.stringContaining(String(response.headers['audit-id'])),
-    });
-  });
+  ])(
+    'an unexpected error causes 500, and the response contains only the audit ID of the log line: %p',
+    async (error) => {
+      const response = await thrown(error);
+      expect(response.status).toBe(500);
+      expect(response.text).not.toMatch(/postgres|srv|\bat\b/);
+      expect(response.json()).toMatchObject({
+        reason: 'InternalError',
+        message: expect.stringContaining(String(response.headers['audit-id'])),
+      });
+    },
+  );
 
   test('an unexpected error is logged once with its cause and the audit ID', async () => {
     const { log, lines } = logOfLines();
@@ -126,7 +129,7 @@ describe('an unexpected error', () => {
   });
 });
 
-test('an error in the response to HEAD has only headers', async () => {
+test('the error response to a HEAD request has no body', async () => {
   const response = await thrown(errors.badRequest('no'), '/kapis/version', 'HEAD');
   expect([response.status, response.text, Number(response.headers['content-length']) > 0]).toEqual([400, '', true]);
 });
@@ -145,7 +148,7 @@ test('an error response replaces headers that a handler had set for another body
   for (const name of ['content-encoding', 'etag', 'content-disposition']) expect(headers).not.toHaveProperty(name);
 });
 
-test('an error aborts a started stream, so that its reader notices', async () => {
+test('an error after the first bytes of a response ends the connection, so that the client notices the error', async () => {
   const route = doing((_, res) => {
     res.write('half');
     throw errors.badRequest('no');
@@ -153,10 +156,10 @@ test('an error aborts a started stream, so that its reader notices', async () =>
   await expect(sendRequest(face({ routes: [route] }).app, '/kapis/version')).rejects.toThrow(/the connection ended/);
 });
 
-describe('after a response that cannot be written', () => {
+describe('a response that cannot be written', () => {
   const message = 'N\x01o';
 
-  test('an error is sent instead of a response that cannot be written, without any part of that response', async () => {
+  test('a response that cannot be written is replaced by an error that has none of its headers', async () => {
     const route = doing((_, res) => {
       res.setHeader('Location', '/a');
       res.writeHead(403, message);
@@ -166,7 +169,7 @@ describe('after a response that cannot be written', () => {
     expect(response.headers).toHaveProperty('audit-id');
   });
 
-  test('the connection ends if neither a response nor an error can be written, and the server continues', async () => {
+  test('the connection ends if neither the response nor an error can be written, and the server continues', async () => {
     const route = doing((_, res) => {
       res.writeHead = () => {
         throw new Error('never');

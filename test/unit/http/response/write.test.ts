@@ -37,7 +37,7 @@ describe('a response', () => {
     expect(response.headers['content-type']).toBe('application/json');
   });
 
-  test('a response is not written a second time', async () => {
+  test('a response that has already ended is not written again', async () => {
     const response = new FakeResponse();
     response.end('late');
     await writeJson(request(), asResponse(response), {});
@@ -63,7 +63,7 @@ describe('a response', () => {
   });
 
   test.each([{}, { 'accept-encoding': 'gzip' }])(
-    'a response ends when its reader disconnects, with the request headers %j',
+    'a response to a request with the headers %j ends when its reader disconnects',
     async (headers) => {
       const response = new FakeResponse();
       response.stalled = true;
@@ -93,7 +93,7 @@ describe('a response', () => {
     expect(response.headers).not.toHaveProperty('content-encoding');
   });
 
-  test('a response to HEAD has only headers', async () => {
+  test('a response to HEAD has no body', async () => {
     const response = new FakeResponse();
     await write(request({}, 'HEAD'), asResponse(response), { contentType: 'text/plain', body: large });
     expect(response.text).toBe('');
@@ -105,7 +105,7 @@ describe('a list response', () => {
   const items = large;
   const part = 250;
 
-  /** Counts the created parts, and reports when no more are needed. */
+  /** Creates the parts of a list. `made` counts these parts, and `ended` reports whether the creation has stopped. */
   function counting(): { parts: () => AsyncGenerator<Buffer[]>; made: () => number; ended: () => boolean } {
     let made = 0;
     let ended = false;
@@ -145,7 +145,7 @@ describe('a list response', () => {
     });
   });
 
-  test('a list response stops when its reader has disconnected', async () => {
+  test('a list response is no longer created after its reader has disconnected', async () => {
     const response = new FakeResponse();
     response.stalled = true;
     const { parts, made, ended } = counting();

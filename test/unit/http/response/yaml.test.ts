@@ -38,7 +38,7 @@ const value = {
   longer: 'a'.repeat(70_000),
 };
 
-test('JSON is converted to YAML of the same value, however the text is split', async () => {
+test('JSON is converted to YAML of the same value, however the text is split into chunks', async () => {
   const json = Buffer.from(`${JSON.stringify(value)}\n`);
   const whole = await yamlOf([json]);
   expect(parse(whole)).toEqual(value);
@@ -47,7 +47,7 @@ test('JSON is converted to YAML of the same value, however the text is split', a
   expect(await yamlOf(bytes)).toBe(whole);
 });
 
-test('YAML is written in block style, and simple strings without quotes', async () => {
+test('YAML is written in block style, with simple strings that have no quotes', async () => {
   const json = Buffer.from('{"kind":"Node","labels":{},"list":[{"a":"b","c":[1]},[2,"3"]]}');
   expect(await yamlOf([json])).toBe(`kind: Node
 labels: {}

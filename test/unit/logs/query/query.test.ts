@@ -18,7 +18,7 @@ function refusalOf(text: string): StatusError | undefined {
   }
 }
 
-/** Returns the problem of each parameter; the message contains all of them. */
+/** Returns the problem of each parameter, and checks that the message contains all problems. */
 function problems(text: string): Record<string, string> {
   const error = refusalOf(text);
   const causes = error?.details?.causes ?? [];
@@ -49,7 +49,7 @@ test('a log query without parameters selects the newest ten records up to the cu
   });
 });
 
-test('a log query can have all parameters at once', () => {
+test('a log query with all parameters is parsed', () => {
   const text =
     'operation=query&namespaces=a,b&workloads=w&pods=p&containers=c&namespace_query=N&workload_query=W&pod_query=P&container_query=C' +
     '&log_query=x y,%E2%82%AC&start_time=5&end_time=7&sort=asc&from=3&size=0&pretty=1&timeout=3s&follow=false';
@@ -100,13 +100,13 @@ describe('the times of a log query', () => {
     expect(problems(`start_time=${encoded}&end_time=${encoded}`)).toEqual({ start_time: problem, end_time: problem });
   });
 
-  test('a start_time after end_time is rejected, and the same second is accepted', () => {
+  test('a start_time after end_time is rejected, and a start_time equal to end_time is accepted', () => {
     expect(problems('start_time=5&end_time=4')).toEqual({ start_time: '5 is after end_time (4)' });
     expect(problems('start_time=1700000002')['start_time']).toMatch(/is after now \(1700000001\)/);
     expect(problems('start_time=4&end_time=4')).toEqual({});
   });
 
-  test('any text of a log query time is parsed or rejected with 400', () => {
+  test('any text as the time of a log query is parsed or rejected with 400', () => {
     fc.assert(
       fc.property(fc.string(), (text) => {
         const query = new URLSearchParams({ end_time: text }).toString();
@@ -152,7 +152,7 @@ describe('an invalid log query', () => {
     expect(problems('pods=a&pods=b')).toEqual({ pods: 'is given more than once' });
   });
 
-  test('a log query is rejected if from and size extend beyond the last readable record', () => {
+  test('a log query is rejected if from and size together exceed the last record that can be read', () => {
     expect(problems('from=99990&size=11')['from']).toMatch(/100000/);
     expect(problems('from=99990&size=10')).toEqual({});
   });
@@ -172,18 +172,18 @@ describe('an invalid log query', () => {
     },
   );
 
-  test('a log query with follow is rejected with unsupported parameters, unless their values are the defaults', () => {
+  test('a log query that combines follow with parameters that follow does not support is rejected, unless their values are the defaults', () => {
     const wrong = problems('follow=true&from=1&size=5&sort=asc&interval=1m&start_time=1&end_time=2');
     expect(Object.keys(wrong).toSorted()).toEqual(['end_time', 'from', 'interval', 'size', 'sort', 'start_time']);
     expect(problems('follow=true&from=0&size=10&sort=desc&interval=15m')).toEqual({});
   });
 
-  test('a log query is rejected with one problem for each invalid parameter', () => {
+  test('the error for a log query contains one problem for each invalid parameter', () => {
     const error = refusalOf('follow=true&size=x&start_time=');
     expect(error?.details?.causes).toHaveLength(2);
   });
 
-  test('a log query is rejected with the first invalid item of each list', () => {
+  test('the error for a log query names the first invalid item of each list', () => {
     const upperCase = Array.from({ length: 50 }, (_, index) => `A${index}`).join(',');
     expect(problems(`workloads=b,${upperCase}&workload_query=a(,b(&size=x`)).toEqual({
       workloads: 'contains an item with characters that are not allowed in names: "A0"',
@@ -192,13 +192,13 @@ describe('an invalid log query', () => {
     });
   });
 
-  test('a log query is rejected if a list has too many items, including equal ones', () => {
+  test('a log query is rejected if a list has too many items, even if all items are equal', () => {
     expect(problems(`workloads=${Array.from({ length: 101 }, () => 'a').join(',')}`)).toEqual({
       workloads: 'expected at most 100 items, got 101',
     });
   });
 
-  test('a log query with conflicting parameters is rejected for the conflict only if each parameter is valid', () => {
+  test('the error for a log query with conflicting parameters names the conflict only if each parameter is valid', () => {
     expect(Object.keys(problems('start_time=2&end_time=1&from=100000&size=x'))).toEqual(['size']);
     expect(Object.keys(problems('start_time=2&end_time=1&from=100000&size=1'))).toEqual(['start_time', 'from']);
   });
@@ -211,7 +211,7 @@ describe('an invalid log query', () => {
   });
 });
 
-test('a keyword for the text of log records can contain tabs and ANSI colours', () => {
+test('a keyword for the text of log records with tabs and ANSI color codes is accepted', () => {
   expect(parse('log_query=%09at,%1B[31mred').log_query).toEqual(['\tat', '\u001b[31mred']);
 });
 
@@ -219,7 +219,7 @@ test('an empty list in a log query has no items, and a repeated item counts once
   expect(parse('namespaces=&pods=a,b,a')).toMatchObject({ namespaces: [], pods: ['a', 'b'] });
 });
 
-test('the error for a log query lists as many problems as fit in its message and counts the others', () => {
+test('the error for a log query lists as many problems as fit in its message, and the number of further problems', () => {
   const error = refusalOf(Array.from({ length: 15_000 }, (_, index) => index.toString(36)).join('&'));
   expect(JSON.stringify(error?.toStatus()).length).toBeLessThan(8_192);
   expect(error?.message).toMatch(/; and 149\d\d more$/);

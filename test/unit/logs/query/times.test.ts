@@ -18,7 +18,7 @@ describe('log times', () => {
     expect(normalizeTime(text)).toBe(expected);
   });
 
-  test('whole seconds of log times are converted in both directions', () => {
+  test('a log time in whole seconds is formatted and parsed back to the same second', () => {
     fc.assert(
       fc.property(fc.integer({ min: 0, max: 253_402_300_799 }), (seconds) => {
         expect(secondsOf(timeText(seconds))).toBe(seconds);

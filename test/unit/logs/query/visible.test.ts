@@ -33,11 +33,11 @@ async function codeOf(allowed: boolean, before: VisibleLogs): Promise<number> {
 }
 
 test.each<[number, string, VisibleLogs, boolean]>([
-  [200, 'everything stays visible', undefined, true],
+  [200, 'all namespaces stay visible', undefined, true],
   [200, 'no namespace was or is visible', new Map(), false],
-  [403, 'everything was visible and nothing is any more', undefined, false],
+  [403, 'all namespaces were visible and none is any more', undefined, false],
   [403, 'one namespace was visible and none is any more', new Map([['shop', 5]]), false],
-  [410, 'nothing was visible and everything is now', new Map(), true],
+  [410, 'no namespace was visible and all are now', new Map(), true],
   [410, 'one namespace was visible and all are now', new Map([['shop', 5]]), true],
 ])('assertSameVisible() results in the status %d if %s', async (code, _what, before, allowed) => {
   expect(await codeOf(allowed, before)).toBe(code);
@@ -63,7 +63,7 @@ interface Seen {
   readonly released: number;
 }
 
-/** Returns the logs that are visible to a caller, and the reviews sent for that. */
+/** Returns the logs that are visible to a caller, and the access reviews that determined these logs. */
 async function see({ bound = [], hasSynced = true, allowed = [], present = {}, ...wanted }: Case): Promise<Seen> {
   const reviews: ResourceAttributes[] = [];
   let released = 0;
@@ -93,7 +93,7 @@ async function see({ bound = [], hasSynced = true, allowed = [], present = {}, .
 
 const names = (count: number): string[] => Array.from({ length: count }, (_, index) => `n${index}`);
 
-describe('a caller sees logs', () => {
+describe('the logs that a caller sees', () => {
   test('a caller with the right to pods/log in all namespaces sees logs of all namespaces after one review', async () => {
     const { visible, reviews } = await see({ allowed: [''], hasSynced: false, bound: ['a'] });
     expect(visible).toBeUndefined();
@@ -102,7 +102,7 @@ describe('a caller sees logs', () => {
     ]);
   });
 
-  test('a caller with the right to pods/log in all namespaces sees logs of named namespaces from the beginning', async () => {
+  test('a caller with the right to pods/log in all namespaces sees all logs of the namespaces in the query', async () => {
     const { visible } = await see({ allowed: [''], namespaces: ['gone', 'shop'], present: { shop: 5 } });
     expect(visible).toEqual(
       new Map([
@@ -112,7 +112,7 @@ describe('a caller sees logs', () => {
     );
   });
 
-  test('a caller sees logs of namespaces with a role binding that a review allows, from the creation of each namespace', async () => {
+  test('a caller with a role binding in a namespace sees its logs from the creation of the namespace on, if an access review allows the caller', async () => {
     const { visible, reviews, released } = await see({
       bound: ['blog', 'gone', 'shop'],
       allowed: ['gone', 'shop', 'other'],
@@ -132,7 +132,7 @@ describe('a caller sees logs', () => {
     expect(released).toBe(1);
   });
 
-  test('a caller sees logs of named namespaces without a role binding, even before the role bindings are read', async () => {
+  test('a caller without a role binding sees the logs of a namespace in the query, even before the role bindings are read', async () => {
     const { visible } = await see({
       hasSynced: false,
       bound: ['blog'],
@@ -166,11 +166,11 @@ describe('a caller sees logs', () => {
     expect(await see({ bound: ['shop'], present: { shop: 5 } })).toMatchObject({ visible: new Map(), released: 0 });
   });
 
-  test('a caller who names no namespace sees no logs before the role bindings are read', async () => {
+  test('a query without a namespace gets 503 before the role bindings are read', async () => {
     await expect(see({ hasSynced: false })).rejects.toMatchObject({ code: 503 });
   });
 
-  test('a caller sees logs of at most 10,000 namespaces with a role binding', async () => {
+  test('a caller with role bindings in more than 10,000 namespaces gets 403', async () => {
     expect((await see({ bound: names(10_000) })).visible).toEqual(new Map());
     await expect(see({ bound: names(10_001) })).rejects.toMatchObject({
       code: 403,
@@ -179,18 +179,18 @@ describe('a caller sees logs', () => {
     });
   });
 
-  test('a caller sees logs of at most 200 named namespaces without a role binding', async () => {
+  test('a query for more than 200 namespaces in which the caller has no role binding gets 400', async () => {
     const bound = names(50);
     expect((await see({ bound, namespaces: names(250) })).reviews).toHaveLength(251);
     await expect(see({ bound, namespaces: names(251) })).rejects.toMatchObject({ code: 400 });
-    // Bindings are ignored until they are read.
+    // Before the role bindings are read, all namespaces count as namespaces without one.
     await expect(see({ bound, hasSynced: false, namespaces: names(201) })).rejects.toMatchObject({ code: 400 });
   });
 });
 
 const since = (...all: readonly (readonly [string, number])[]): VisibleLogs => new Map(all);
 
-/** Rechecks a stream that started with `before`, for a caller who may now see `shop`, created 5 s after `createdAt`. */
+/** Rechecks a stream that started with `before`. The caller now sees only `shop`, created 5 s after `createdAt`. */
 const recheck = (
   before: VisibleLogs,
   still: typeof assertStillVisible | typeof assertSameVisible = assertStillVisible,
@@ -216,24 +216,30 @@ describe('a log stream', () => {
     ['the same namespace', since(['shop', createdAt + 5])],
     ['no namespace', since()],
     ['the same namespace from a later second on', since(['shop', createdAt + 6])],
-  ])('a log stream continues if the caller was previously allowed to see %s', async (_what, before) => {
-    expect(await recheck(before)).toEqual(new Map([['shop', createdAt + 5]]));
-  });
+  ])(
+    'a log stream of a caller who now sees one namespace continues if the caller previously saw %s',
+    async (_what, before) => {
+      expect(await recheck(before)).toEqual(new Map([['shop', createdAt + 5]]));
+    },
+  );
 
   test.each<[string, VisibleLogs]>([
-    ['another namespace', since(['blog', createdAt + 5])],
-    ['one more namespace', since(['shop', createdAt + 5], ['blog', createdAt + 5])],
+    ['only a different namespace', since(['blog', createdAt + 5])],
+    ['an additional namespace', since(['shop', createdAt + 5], ['blog', createdAt + 5])],
     // The namespace was deleted and recreated under the same name.
     ['the namespace from an earlier second on', since(['shop', createdAt + 4])],
-  ])('a log stream ends with 403 if the caller was previously allowed to see %s', async (_what, before) => {
-    await expect(recheck(before)).rejects.toMatchObject({
-      code: 403,
-      message: expect.stringContaining('the namespaces whose logs you are allowed to see have changed') as unknown,
-      details: { kind: 'pods' },
-    });
-  });
+  ])(
+    'a log stream of a caller who now sees one namespace ends with 403 if the caller previously saw %s',
+    async (_what, before) => {
+      await expect(recheck(before)).rejects.toMatchObject({
+        code: 403,
+        message: expect.stringContaining('the namespaces whose logs you are allowed to see have changed') as unknown,
+        details: { kind: 'pods' },
+      });
+    },
+  );
 
-  test('a log stream ends with the message of kube-apiserver if the caller was previously allowed to see everything', async () => {
+  test('a log stream ends with the message of kube-apiserver if the caller previously saw all namespaces and now sees one', async () => {
     await expect(recheck(undefined)).rejects.toMatchObject({
       code: 403,
       message: expect.stringContaining(

@@ -16,11 +16,11 @@ const name = fc
   )
   .map((parts) => parts.join(''));
 
-/** SimpleNameGenerator of k8s.io/apiserver pkg/storage/names. */
+/** Joins a base name and a suffix like SimpleNameGenerator of k8s.io/apiserver, which truncates long base names. */
 const generate = (base: string, suffix: string): string => base.slice(0, 58) + suffix;
 
 describe('a workload with any name', () => {
-  test('a Deployment with any name includes its pods by their names', () => {
+  test('the pods of a Deployment with any name are recognized by their names', () => {
     fc.assert(
       fc.property(name, hash, random, (workload, templateHash, suffix) => {
         fc.pre(workload.length < 58);
@@ -29,7 +29,7 @@ describe('a workload with any name', () => {
     );
   });
 
-  test('a DaemonSet, a Job and a ReplicaSet with any name include their pods by their names', () => {
+  test('the pods of a DaemonSet, a Job or a ReplicaSet with any name are recognized by their names', () => {
     fc.assert(
       fc.property(name, random, (workload, suffix) => {
         expect(named(podPatternOf(workload))(generate(`${workload}-`, suffix))).toBe(true);
@@ -37,7 +37,7 @@ describe('a workload with any name', () => {
     );
   });
 
-  test('a StatefulSet with any name includes its pods by their names', () => {
+  test('the pods of a StatefulSet with any name are recognized by their names', () => {
     fc.assert(
       fc.property(name, fc.nat(), (workload, index) => {
         expect(named(podPatternOf(workload))(`${workload}-${index}`)).toBe(true);
@@ -45,7 +45,7 @@ describe('a workload with any name', () => {
     );
   });
 
-  test('a CronJob with any name includes its pods by their names', () => {
+  test('the pods of a CronJob with any name are recognized by their names', () => {
     fc.assert(
       fc.property(name, fc.integer({ min: 20_000_000, max: 99_999_999 }), random, (workload, minute, suffix) => {
         fc.pre(workload.length <= 52);

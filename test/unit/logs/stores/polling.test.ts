@@ -27,7 +27,7 @@ const record = (second: number, log: string): LogRecord => ({
 class Arriving {
   readonly records: LogRecord[] = [];
   second = started;
-  /** The records that arrive before each poll except the first. */
+  /** The records that arrive before the second poll, before the third poll, and so on. */
   readonly #arrivals: (readonly LogRecord[])[];
   #isFirst = true;
 
@@ -35,7 +35,7 @@ class Arriving {
     this.#arrivals = [...arrivals];
   }
 
-  /** Characters of a page. */
+  /** Maximum number of characters in a page. */
   maxCharacters = Infinity;
 
   async query({ start = 0, end }: Selection, { from, size }: LogPage): Promise<Found> {
@@ -92,12 +92,12 @@ describe('a polled log store', () => {
     expect(received.toSorted()).toEqual(['other', 'same', 'same', 'same']);
   });
 
-  test('a polled log store returns late records', async () => {
+  test('a polled log store returns records that arrive late', async () => {
     const arrivals = [[record(1_005, 'first')], [], [], [record(1_003, 'late')], []];
     expect(await followed([...arrivals])).toEqual(['first', 'late']);
   });
 
-  test('a polled log store returns all records even if there are more than fit in a page or in its memory of returned records', async () => {
+  test('a polled log store returns all records, even if they exceed a page or the number of remembered records', async () => {
     const many = Array.from({ length: 40 }, (_, i) => record(1_002 + Math.floor(i / 8), `r${i}`));
     const received = await followed([many, [], [], [], [], [], [], [], [], [], []]);
     expect(received.toSorted()).toEqual(many.map(({ log }) => log).toSorted());

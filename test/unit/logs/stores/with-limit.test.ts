@@ -25,7 +25,7 @@ const turns = async (): Promise<void> => {
   for (let turn = 0; turn < 10; turn += 1) await Promise.resolve();
 };
 
-test('log queries of a user beyond their share wait, and do not delay other users', async () => {
+test('log queries that exceed the share of their user wait, and do not delay other users', async () => {
   const { started, query } = lab();
   const pending = [query('a'), query('a'), query('a'), query('b')];
   await turns();
@@ -62,7 +62,7 @@ test('a log query that is aborted while it waits takes no slot', async () => {
   await waiting[1];
 });
 
-test('a log export has its own slot until it ends', async () => {
+test('a log export keeps its slot until the export ends', async () => {
   const { store } = lab();
   const first = store.export(everything, 'asc', never);
   await first.next();

@@ -5,7 +5,7 @@ import { everything, fakeStore } from '../../../labs/fake-store.ts';
 
 const never = new AbortController().signal;
 
-test('each log query is counted once, with its outcome', async () => {
+test('each log query is counted once in the metrics, with its outcome', async () => {
   const observed: string[] = [];
   const caller = new AbortController();
   const store = withMetrics(

@@ -48,7 +48,7 @@ test('records outside the selection are dropped and counted in every operation o
   ]);
 });
 
-test('a chunk of an export is dropped if it has no record of the selection, since an empty chunk would end the response', async () => {
+test('a chunk without a record of the selection is dropped, because an empty chunk would end the response', async () => {
   const outside = [{ ...record('of another namespace'), namespace: 'b' }];
   async function* mixed(): AsyncGenerator<readonly LogRecord[], Cut> {
     yield outside;
@@ -67,11 +67,11 @@ test('a caller who is allowed to see all namespaces receives every record of the
   expect((await scoped.query(everything, page, never)).records).toEqual(records);
 });
 
-test('a log store that does not support `follow` does not support it with a scope filter either', () => {
+test('a log store with a scope filter supports `follow` only if the store itself does', () => {
   expect(withScope(fakeStore(), () => undefined)).not.toHaveProperty('follow');
 });
 
-test('a log stream whose reader disconnects is also closed in the log store', async () => {
+test('the stream from a log store with a scope filter is closed when the reader disconnects', async () => {
   let isLeft = false;
   async function* endless(): AsyncGenerator<readonly LogRecord[], Cut> {
     try {
@@ -87,7 +87,7 @@ test('a log stream whose reader disconnects is also closed in the log store', as
   expect(isLeft).toBe(true);
 });
 
-test('the log reports dropped records only if there are any', async () => {
+test('dropped records are reported only if at least one record was dropped', async () => {
   const drops: unknown[] = [];
   const whole = fakeStore({ query: async () => ({ total: 1, records: [record('of the namespace')] }) });
   await withScope(whole, (_, count) => drops.push(count)).query(selection, page, never);

@@ -9,12 +9,12 @@ const until = (signal: AbortSignal): Promise<never> =>
     signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true }),
   );
 
-test('a slow log store causes 504, and its request is aborted', async () => {
+test('a request to a slow log store is aborted, and the caller gets 504', async () => {
   const store = withTimeout(fakeStore({ statistics: (_selection, signal) => until(signal) }), { statistics: 10 });
   await expect(store.statistics(everything, never)).rejects.toMatchObject({ code: 504, reason: 'Timeout' });
 });
 
-test('an aborted log query is not reported as a slow store', async () => {
+test('an aborted log query is not reported as a timeout of the log store', async () => {
   const store = withTimeout(fakeStore({ statistics: (_selection, signal) => until(signal) }), { statistics: 60_000 });
   const caller = new AbortController();
   const reason = new Error('gone');
@@ -37,7 +37,7 @@ test('each chunk of a log export has its own timeout, which does not run while t
   await expect(pieces.next()).rejects.toMatchObject({ code: 504 });
 });
 
-test('a log export whose reader disconnects is also closed in the log store', async () => {
+test('the export of a log store with a timeout is closed when the reader disconnects', async () => {
   let isEnded = false;
   const store = withTimeout(
     fakeStore({

@@ -1,4 +1,4 @@
-/** The authorization code flow (RFC 6749 section 4.1) with PKCE (RFC 7636), in a browser without scripts. */
+/** Tests the authorization code flow (RFC 6749 section 4.1) with PKCE (RFC 7636) in a browser without scripts. */
 import { describe, expect, test } from '@jest/globals';
 import { createHash, randomBytes } from 'node:crypto';
 import { unreachable } from '../../../../src/cluster/client/kube-error.ts';
@@ -49,7 +49,7 @@ const credentials = (username = 'alice'): Record<string, string> => ({ username,
 
 const aliceOf = ({ directory }: Lab): string => directory.account('alice')?.uid ?? '';
 
-/** The parameters of the redirect back to the client. */
+/** Returns the parameters of the redirect back to the client. */
 function responseOf({ status, headers: { location = '' } }: AppResponse, to = redirectURI): Record<string, string> {
   expect({ status, to: location.slice(0, to.length) }).toEqual({ status: 303, to });
   return Object.fromEntries(new URL(location).searchParams);
@@ -216,18 +216,21 @@ describe('an authorization request', () => {
     ['an invalid port', { client_id: 'platform-cli', redirect_uri: 'http://127.0.0.1:65536/callback' }],
     ['an invalid port of an IPv6 address', { client_id: 'platform-cli', redirect_uri: 'http://[::1]:99999/callback' }],
     ['the built-in client of the pages', { client_id: 'platform-pages' }],
-  ])('an authorization request with %s shows an error page instead of redirecting', async (_, fields) => {
-    const browser = browserOf(await lab());
-    await codeOf(browser);
-    const response = await browser.open(authorize(fields));
-    expect(response.status).toBe(400);
-    expect(response.headers['location']).toBeUndefined();
-    expect(response.headers['content-type']).toBe('text/html; charset=utf-8');
-    expect(response.text).toContain('role="alert"');
-  });
+  ])(
+    'an authorization request with an invalid client or redirect URI gets an error page instead of a redirect: %s',
+    async (_, fields) => {
+      const browser = browserOf(await lab());
+      await codeOf(browser);
+      const response = await browser.open(authorize(fields));
+      expect(response.status).toBe(400);
+      expect(response.headers['location']).toBeUndefined();
+      expect(response.headers['content-type']).toBe('text/html; charset=utf-8');
+      expect(response.text).toContain('role="alert"');
+    },
+  );
 
   // evidence: redirect-uri-repeated
-  test('an authorization request with two redirect URIs shows an error page instead of redirecting', async () => {
+  test('an authorization request with two redirect URIs gets an error page instead of a redirect', async () => {
     const response = await browserOf(await lab()).open(
       `${authorize()}&redirect_uri=${encodeURIComponent(redirectURI)}`,
     );
@@ -255,7 +258,7 @@ describe('an authorization request', () => {
     ['a resource that is not listed', { resource: 'https://files.example' }, 'invalid_target'],
     ['a long nonce', { nonce: 'n'.repeat(513) }, 'invalid_request'],
     ['prompt=none without a login', { prompt: 'none' }, 'login_required'],
-  ])('an authorization request with %s redirects the error to the client', async (_, fields, error) => {
+  ])('the error for an authorization request with %s is redirected to the client', async (_, fields, error) => {
     const response = responseOf(await browserOf(await lab()).open(authorize(fields)));
     expect(response).toEqual({ error, error_description: expect.any(String), state: 'a state/&=+', iss: issuer });
   });
@@ -269,7 +272,7 @@ describe('an authorization request', () => {
   });
 
   // evidence: authorize-repeated-parameter
-  test('an authorization request that repeats a parameter redirects the error to the client', async () => {
+  test('the error for an authorization request that repeats a parameter is redirected to the client', async () => {
     const response = await browserOf(await lab()).open(`${authorize()}&scope=email`);
     expect(responseOf(response)).toMatchObject({
       error: 'invalid_request',
@@ -292,7 +295,7 @@ describe('an authorization request', () => {
   );
 
   // evidence: authorize-unknown-parameters
-  test('an authorization request can have unknown parameters, and parameters without a value count as omitted', async () => {
+  test('an authorization request with unknown parameters is accepted, and parameters without a value count as omitted', async () => {
     const browser = browserOf(await lab());
     await codeOf(browser);
     const fields = { unknown: 'x', resource: '', state: '', nonce: '', prompt: '', max_age: '' };
@@ -312,7 +315,7 @@ describe('an authorization request', () => {
     ['prompt=login', { prompt: 'login' }],
     ['prompt=select_account', { prompt: 'select_account' }],
     ['max_age=0', { max_age: '0' }],
-    ['a login that is too old', { max_age: '60' }],
+    ['a max_age that the login exceeds', { max_age: '60' }],
   ])('an authorization request with %s makes the user log in again exactly once', async (_, fields) => {
     const made = await lab();
     const browser = browserOf(made);
@@ -331,28 +334,31 @@ describe('an authorization request', () => {
     [60, 60, 'code'],
     [60, 61, 'login'],
     [undefined, 3_600, 'code'],
-  ])('an authorization request with max_age %s after %d seconds leads to the %s', async (maxAge, seconds, next) => {
-    const made = await lab();
-    const browser = browserOf(made);
-    await codeOf(browser);
-    await made.clock.advance(seconds * second);
-    const response = await browser.open(authorize(maxAge === undefined ? {} : { max_age: String(maxAge) }));
-    expect(response.status === 303 ? 'code' : 'login').toBe(next);
-  });
+  ])(
+    'an authorization request with max_age=%s, %d seconds after the login, results in a %s',
+    async (maxAge, seconds, next) => {
+      const made = await lab();
+      const browser = browserOf(made);
+      await codeOf(browser);
+      await made.clock.advance(seconds * second);
+      const response = await browser.open(authorize(maxAge === undefined ? {} : { max_age: String(maxAge) }));
+      expect(response.status === 303 ? 'code' : 'login').toBe(next);
+    },
+  );
 
   test.each(['1x', '1'.repeat(10)])(
-    'an authorization request with max_age=%s redirects the error to the client',
+    'the error for an authorization request with the invalid max_age=%s is redirected to the client',
     async (max_age) => {
       const response = await browserOf(await lab()).open(authorize({ max_age }));
       expect(responseOf(response)).toMatchObject({ error: 'invalid_request' });
     },
   );
 
-  test('an authorization request can have a nonce of 512 characters', async () => {
+  test('an authorization request with a nonce of 512 characters is accepted', async () => {
     expect((await browserOf(await lab()).open(authorize({ nonce: 'n'.repeat(512) }))).status).toBe(200);
   });
 
-  test('an authorization request redirects an error without internal details to the client while the cluster does not respond', async () => {
+  test('an authorization request while the cluster does not respond causes a redirect with an error that has no internal details', async () => {
     const made = await lab();
     const browser = browserOf(made);
     await codeOf(browser);
@@ -393,12 +399,15 @@ describe('an authorization code', () => {
     ['another verifier', { code_verifier: 'x'.repeat(43) }],
     ['another redirect_uri', { redirect_uri: 'https://console.example/other?tab=1' }],
     ['another client', { client_id: 'ours', client_secret: 'ours' }],
-  ])('an authorization code with %s is rejected, and stays valid for the right request', async (_, fields) => {
-    const made = await lab();
-    const code = await codeOf(browserOf(made));
-    expectRefused(await made.token(exchange(code, fields)), 'invalid_grant');
-    expect((await made.token(exchange(code))).status).toBe(200);
-  });
+  ])(
+    'an authorization code in a token request with %s is rejected, and stays valid for the right request',
+    async (_, fields) => {
+      const made = await lab();
+      const code = await codeOf(browserOf(made));
+      expectRefused(await made.token(exchange(code, fields)), 'invalid_grant');
+      expect((await made.token(exchange(code))).status).toBe(200);
+    },
+  );
 
   // evidence: code-request-incomplete
   test.each<[string, Fields, RegExp]>([
@@ -414,7 +423,7 @@ describe('an authorization code', () => {
   });
 
   // evidence: code-expiry
-  test('an authorization code is valid for a minute, unless its user is disabled', async () => {
+  test('an authorization code is valid for one minute, and not after its user is disabled', async () => {
     const made = await lab();
     const browser = browserOf(made);
     const code = await codeOf(browser);
@@ -449,7 +458,7 @@ describe('an authorization code', () => {
     expectRefused(await made.token(exchange(code)), 'invalid_grant');
     const again = browserOf(made);
     await codeOf(again);
-    // The session is revoked after the check of the login, and before the code is stored.
+    // The login session is revoked after it was checked, and before the code is stored.
     made.client.before = async ({ method }) => {
       if (method !== 'POST') return;
       made.client.before = () => undefined;
@@ -480,7 +489,7 @@ describe('an authorization code', () => {
     );
   });
 
-  test('a refresh token in place of an authorization code is rejected, and the session of the refresh token continues', async () => {
+  test('a refresh token in place of an authorization code is rejected, and the session of the refresh token stays valid', async () => {
     const made = await lab();
     const tokens = (await made.token(exchange(await codeOf(browserOf(made))))).json();
     const refreshToken = String(tokens['refresh_token']);
@@ -495,7 +504,7 @@ describe('an authorization code', () => {
   });
 
   // evidence: code-count-limit
-  test('authorization codes are limited in number per login', async () => {
+  test('the number of authorization codes per login is limited', async () => {
     const made = await lab();
     const browser = browserOf(made);
     await codeOf(browser, { client_id: 'ours' });
@@ -523,7 +532,7 @@ describe('the login page', () => {
   });
 
   // evidence: page-login-limit
-  test('the login page counts guesses at passwords together with those at the token endpoint', async () => {
+  test('a login on the login page after too many wrong passwords gets 429, even with the right password', async () => {
     const made = await lab();
     const browser = browserOf(made);
     const login = await browser.open(authorize());
@@ -656,11 +665,14 @@ describe('the consent page', () => {
       expect(page.text).toContain(text);
   });
 
-  test.each(['deny', 'x', ''])('the consent page redirects to the client with the decision %j', async (decision) => {
-    const browser = browserOf(await lab());
-    const page = await browser.submit(await browser.open(authorize()), credentials());
-    expect(responseOf(await browser.submit(page, { decision }))).toMatchObject({ error: 'access_denied' });
-  });
+  test.each(['deny', 'x', ''])(
+    'the consent page redirects to the client with access_denied for the decision %j',
+    async (decision) => {
+      const browser = browserOf(await lab());
+      const page = await browser.submit(await browser.open(authorize()), credentials());
+      expect(responseOf(await browser.submit(page, { decision }))).toMatchObject({ error: 'access_denied' });
+    },
+  );
 
   test('consent is stored for the same client and scope, in any order of the scope', async () => {
     const made = await lab();
@@ -672,7 +684,7 @@ describe('the consent page', () => {
     expect(logins.map(({ status }) => status.consents)).toEqual([['console openid profile']]);
   });
 
-  test('the consent page is shown for a client that required no consent before', async () => {
+  test('the consent page is shown after a changed configuration requires consent for the client', async () => {
     const made = await lab();
     const browser = browserOf(made);
     await codeOf(browser, { client_id: 'ours' });
@@ -695,7 +707,7 @@ describe('the consent page', () => {
     });
   });
 
-  test('the consent page explains what to do when it is opened directly, as with the back button', async () => {
+  test('the consent page explains what to do when a browser opens it directly, for example with the back button', async () => {
     const browser = browserOf(await lab());
     const page = await browser.open('/oauth/consent');
     expect({ status: page.status, type: page.headers['content-type'] }).toEqual({
@@ -705,7 +717,7 @@ describe('the consent page', () => {
     expect(page.text).toContain('start again');
   });
 
-  test('the consent page leads to a login if the user has logged out in the meantime', async () => {
+  test('a consent leads to the login page if the user has logged out in the meantime', async () => {
     const browser = browserOf(await lab());
     const page = await browser.submit(await browser.open(authorize()), credentials());
     browser.cookies.delete('__Host-platform-login');

@@ -1,4 +1,4 @@
-/** The device code flow (RFC 8628): a device without a browser, and a user who authorizes it. */
+/** Tests the device code flow (RFC 8628), in which a user authorizes a device without a browser. */
 import { describe, expect, test } from '@jest/globals';
 import { KubeError } from '../../../../src/cluster/client/kube-error.ts';
 import { sendRequest, type AppResponse } from '../../../fakes/request.ts';
@@ -38,7 +38,7 @@ async function waiting(fields: Fields = {}): Promise<Device> {
   return { made, device, poll, browser: new Browser((path, options) => sendRequest(made.app, path, options)) };
 }
 
-/** Logs in at the page and types in the code; returns the next page. */
+/** Logs in on the device page and enters the user code. Returns the next page. */
 async function typeIn({ browser, device }: Device, typed: string = device['user_code'] ?? ''): Promise<AppResponse> {
   const page = await browser.submit(await browser.open('/oauth/device'), {
     username: 'alice',
@@ -115,7 +115,7 @@ test('a device that a user authorizes gets tokens for the user', async () => {
   expect(refreshed.status).toBe(200);
 });
 
-test('a device gets another user code if the first code is already taken', async () => {
+test('a device gets a different user code if the first code is already in use', async () => {
   const made = await lab();
   let taken = 2;
   made.client.before = ({ method }) => {
@@ -153,7 +153,7 @@ describe('a device', () => {
   });
 
   // evidence: device-slow-down
-  test('a device that polls too often must slow down further each time', async () => {
+  test('a device that polls too often gets slow_down, and must wait longer each time', async () => {
     const { made, poll } = await waiting();
     await poll();
     expect(errorOf(await poll())).toBe('400 slow_down');
@@ -163,7 +163,7 @@ describe('a device', () => {
     expect(errorOf(await poll())).toBe('400 authorization_pending');
   });
 
-  // Each early poll adds 5 s to the interval; one second of it is allowed for the network.
+  // Each early poll adds 5 s to the interval. Because of network delays, a poll up to 1 s early is accepted.
   test.each<[string, readonly (readonly [wait: number, error: string])[]]>([
     [
       '4 s',
@@ -224,7 +224,7 @@ describe('a device', () => {
   });
 
   // evidence: device-expiry
-  test('a device that no user authorizes within ten minutes must start again', async () => {
+  test('a device that no user authorizes within ten minutes gets expired_token', async () => {
     const all = await waiting();
     const consentPage = await typeIn(all);
     await all.made.clock.advance(600 * second);
@@ -233,7 +233,7 @@ describe('a device', () => {
   });
 
   // evidence: device-code-once
-  test('a device gets its tokens once, and the tokens stay valid when it polls again', async () => {
+  test('a device gets its tokens once, and the tokens stay valid when the device polls again', async () => {
     const all = await waiting();
     await all.browser.submit(await typeIn(all), { decision: 'allow' });
     const responses = await Promise.all([all.poll(), all.poll()]);
@@ -398,7 +398,7 @@ describe('the device page', () => {
   });
 });
 
-test('a device authorization request gets 503 after five attempts if every user code is taken', async () => {
+test('a device authorization request gets 503 after five attempts if every user code is already in use', async () => {
   const made = await lab();
   let writes = 0;
   made.client.before = ({ method }) => {

@@ -1,4 +1,4 @@
-/** OpenID Connect RP-Initiated Logout 1.0. */
+/** Tests OpenID Connect RP-Initiated Logout 1.0. */
 import { expect, test } from '@jest/globals';
 import { createHash } from 'node:crypto';
 import { sendRequest, type AppResponse } from '../../../fakes/request.ts';
@@ -111,7 +111,7 @@ test.each<[string, Record<string, string>]>([
   expect(await isLoggedIn(all)).toBe(true);
 });
 
-test('an access token or the id_token of a client other than the named client is not accepted as a logout hint', async () => {
+test('an access token, or an id_token of a client other than the one in client_id, is not accepted as a logout hint', async () => {
   const all = await logIn(await lab());
   expect((await all.browser.open(logout({ id_token_hint: all.access }))).status).toBe(400);
   expect((await all.browser.open(logout({ id_token_hint: all.identity, client_id: 'other' }))).status).toBe(400);
@@ -125,7 +125,7 @@ test('the logout confirmation page does not log the user out when it is opened d
   expect(await isLoggedIn(all)).toBe(true);
 });
 
-test('an id_token alone does not log the user out, since its holder need not be the user', async () => {
+test('an id_token without the login cookie does not log the user out', async () => {
   const all = await logIn(await lab());
   const stranger = new Browser((path, options) => sendRequest(all.made.app, path, options));
   const response = await stranger.open(logout({ id_token_hint: all.identity, post_logout_redirect_uri: afterwards }));

@@ -49,7 +49,7 @@ describe('the server metadata', () => {
   });
 
   // evidence: metadata-issuer-config
-  test('the server metadata follows the issuer when the configuration changes', async () => {
+  test('the server metadata contains the new issuer after the configuration changes', async () => {
     const { app, configure } = await createLab();
     configure({ issuer: 'https://other.example/base' });
     expect((await sendRequest(app, documents[0] ?? '')).json()).toMatchObject({
@@ -99,7 +99,7 @@ describe('the server metadata', () => {
     expect(addresses.filter((address) => !address.startsWith('https://'))).toEqual([]);
   });
 
-  test('the server metadata rejects POST', async () => {
+  test('a POST request for the server metadata gets 405', async () => {
     const response = await sendRequest((await createLab()).app, documents[0] ?? '', { method: 'POST' });
     expect(response).toMatchObject({ status: 405, headers: { allow: 'GET, HEAD' } });
   });
@@ -122,7 +122,7 @@ describe('the key set', () => {
   });
 
   // evidence: jwks-verification
-  test.each(['access_token', 'id_token'])('the key set verifies the %s', async (name) => {
+  test.each(['access_token', 'id_token'])('the signature of the %s can be verified with the key set', async (name) => {
     const { app, token } = await createLab();
     const text = String((await token({ ...login, scope: 'openid' })).json()[name]);
     const { header } = readJWT(text);

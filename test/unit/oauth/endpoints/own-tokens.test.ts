@@ -1,4 +1,4 @@
-/** Revocation (RFC 7009), introspection (RFC 7662) and userinfo (OpenID Connect Core 5.3). */
+/** Tests revocation (RFC 7009), introspection (RFC 7662) and userinfo (OpenID Connect Core 5.3). */
 import { describe, expect, test } from '@jest/globals';
 import { unreachable } from '../../../../src/cluster/client/kube-error.ts';
 import { sendRequest, type AppResponse } from '../../../fakes/request.ts';
@@ -91,11 +91,14 @@ describe('revocation', () => {
     ["another client's access token", ({ access }) => access, by('other')],
     ["another client's refresh token", ({ refresh }) => refresh, by('other')],
     ['a forged access token', ({ access }) => craftJWT(readJWT(access).header, readJWT(access).claims), asClient],
-  ])('revocation of %s changes nothing and gets the same response', async (_, token, client) => {
-    const lab = await logIn();
-    expect(await revoke(lab, token(lab), client)).toMatchObject({ status: 200, text: '' });
-    expect(await accepted(lab)).toEqual([true, true]);
-  });
+  ])(
+    'revocation of %s revokes nothing and gets the same response as a successful revocation',
+    async (_, token, client) => {
+      const lab = await logIn();
+      expect(await revoke(lab, token(lab), client)).toMatchObject({ status: 200, text: '' });
+      expect(await accepted(lab)).toEqual([true, true]);
+    },
+  );
 
   test('a public client can revoke its own tokens without a secret', async () => {
     const lab = await logIn();
@@ -114,13 +117,13 @@ describe('revocation', () => {
   });
 
   // evidence: revocation-twice
-  test('revocation can be repeated', async () => {
+  test('revocation of a token that is already revoked succeeds', async () => {
     const lab = await logIn();
     for (let time = 0; time < 2; time += 1) expect((await revoke(lab, lab.refresh)).status).toBe(200);
   });
 
   // evidence: revocation-unavailable
-  test('revocation that cannot be stored gets 503, so that the client retries', async () => {
+  test('a revocation that cannot be stored gets 503, so that the client retries', async () => {
     const lab = await logIn();
     lab.client.before = ({ method }) => {
       if (method === 'PUT') throw unreachable(new Error('reset'));
@@ -144,7 +147,7 @@ describe('revocation', () => {
 describe('introspection', () => {
   // evidence: introspection-active
   test.each([asClient, by('resource')])(
-    'introspection of an access token with the client parameters %j returns the properties of the token',
+    'introspection of an access token by a client with the parameters %j returns the properties of the token',
     async (client) => {
       const lab = await logIn();
       const { claims } = readJWT(lab.access);
@@ -181,7 +184,7 @@ describe('introspection', () => {
     });
   });
 
-  test('introspection returns the current groups, not those of the login', async () => {
+  test('introspection returns the current groups of the user instead of the groups at the login', async () => {
     const lab = await logIn();
     lab.configure({ clients, users: [{ username: 'alice', groups: ['b'] }] });
     expect((await introspect(lab, lab.access)).json()['groups']).toEqual(['b']);
@@ -232,7 +235,7 @@ describe('introspection', () => {
   // evidence: introspection-expired
   test('introspection of an expired access token returns only that the token is inactive', async () => {
     const lab = await logIn();
-    // The session itself continues.
+    // The session is still active.
     await lab.clock.advance(121 * minute);
     expect((await introspect(lab, lab.refresh)).json()['active']).toBe(true);
     expect((await introspect(lab, lab.access)).json()).toEqual(inactive);
@@ -269,7 +272,7 @@ describe('introspection', () => {
   });
 
   test.each(['/oauth/introspect', '/oauth/revoke'])(
-    'the endpoint %s accepts no repeated parameter, and no parameter in the URL',
+    'the endpoint %s rejects repeated parameters and parameters in the URL',
     async (path) => {
       const lab = await logIn();
       const twice = `${new URLSearchParams({ token: lab.access, ...asClient }).toString()}&token=x`;
@@ -321,7 +324,7 @@ describe('userinfo', () => {
     expect(response.headers['cache-control']).toBe('no-store');
   });
 
-  test('the userinfo error explains how to send a token', async () => {
+  test('the error for a userinfo request without a token explains how to send a token', async () => {
     const lab = await logIn();
     expect((await sendRequest(lab.app, '/oauth/userinfo')).json()['error_description']).toMatch(
       /'Authorization: Bearer <token>'$/,
@@ -356,13 +359,13 @@ describe('userinfo', () => {
     expect(response.headers['www-authenticate']).toMatch(/error="invalid_token"$/);
   });
 
-  test('userinfo requires a token with a scope', async () => {
+  test('userinfo rejects an access token without a scope', async () => {
     const lab = await logIn({ scope: undefined });
     expect((await userinfo(lab, lab.access)).json()['error']).toBe('insufficient_scope');
   });
 
   // evidence: userinfo-scope
-  test('userinfo requires the scope openid', async () => {
+  test('userinfo rejects an access token without the scope openid', async () => {
     const lab = await logIn({ scope: 'profile' });
     const response = await userinfo(lab, lab.access);
     expect({ status: response.status, error: response.json()['error'] }).toEqual({
@@ -372,14 +375,14 @@ describe('userinfo', () => {
     expect(response.headers['www-authenticate']).toMatch(/error="insufficient_scope", scope="openid"$/);
   });
 
-  test('userinfo with GET ignores a media type without a body', async () => {
+  test('a userinfo request with GET and without a body can have any Content-Type', async () => {
     const lab = await logIn({ scope: 'openid' });
     const headers = { authorization: `Bearer ${lab.access}`, 'content-type': 'application/json' };
     expect((await sendRequest(lab.app, '/oauth/userinfo', { headers })).status).toBe(200);
   });
 
   // evidence: userinfo-header-only
-  test('userinfo accepts no token in the form or in the URL', async () => {
+  test('a userinfo request with a token in the form or in the URL gets 400', async () => {
     const lab = await logIn();
     const inForm = await lab.post('/oauth/userinfo', { access_token: lab.access });
     const inURL = await sendRequest(lab.app, `/oauth/userinfo?access_token=${lab.access}`);

@@ -1,4 +1,4 @@
-/** Logins at an OpenID provider, up to its responses; test/integration has those of a real one. */
+/** Tests logins at OpenID providers whose responses are faked. test/integration uses a real provider. */
 import { afterEach, describe, expect, jest, test } from '@jest/globals';
 import { createHash } from 'node:crypto';
 import { RedirectProviders } from '../../../../src/accounts/providers/redirect-providers.ts';
@@ -62,8 +62,8 @@ describe('starting a login at a provider', () => {
   });
 });
 
-describe('a user whose login failed', () => {
-  test('a user whose login at the provider failed returns to the page that required the login', async () => {
+describe('a failed login at a provider', () => {
+  test('the error page for a login at a provider that cannot start has a link to the page that required the login', async () => {
     const browser = browserOf(await lab());
     const page = await browser.open(withCode);
     const { form_token = '' } = formIn(page.text).fields;
@@ -73,10 +73,10 @@ describe('a user whose login failed', () => {
   });
 
   test.each([
-    ['after the timeout can start again at the requested page', withCode, withCode],
-    ['with a cross-site target gets no link to the target', 'https://evil.example/', undefined],
-    ['without a target gets no link to start again', undefined, undefined],
-  ])('a user whose login failed at the callback of a provider %s', async (_, to, expected) => {
+    ['after the timeout links to the page that required the login', withCode, withCode],
+    ['with a cross-site target has no link to the target', 'https://evil.example/', undefined],
+    ['without a target has no link to start again', undefined, undefined],
+  ])('the error page of a provider callback %s', async (_, to, expected) => {
     const browser = browserOf(await lab());
     await browser.open(device);
     if (to !== undefined) browser.cookies.set('__Host-platform-provider', kept(1, to));
@@ -106,7 +106,7 @@ describe('the callback of a provider', () => {
   });
 });
 
-/** A provider that redirects everybody back, and rejects all codes. */
+/** Creates a lab with a provider that redirects all users back and rejects all authorization codes. */
 async function labWithProvider(error: Error = serviceUnavailable('the code is unknown')) {
   let state = '';
   jest.spyOn(RedirectProviders.prototype, 'authorizationURL').mockImplementation(async (_, options) => {
@@ -172,7 +172,7 @@ describe('a successful login at a provider', () => {
     expect(outcomes.filter((one) => one !== undefined)).toEqual([outcome]);
   });
 
-  test('a successful login at a provider is rejected at the callback of another provider', async () => {
+  test('a successful login at one provider is rejected at the callback of another provider', async () => {
     const { browser, person, leave } = await labWithProvider();
     const state = await leave();
     expect((await browser.open(`/oauth/callback/two?state=${state}&code=guess`)).status).toBe(400);
@@ -233,7 +233,7 @@ describe('the callback of a provider', () => {
   afterEach(() => void jest.restoreAllMocks());
 
   // evidence: provider-login-state
-  test('the callback of a provider requires a login that this server started, so that its cookie and state cannot be forged', async () => {
+  test('the callback of a provider rejects a cookie and a state that this server did not issue', async () => {
     const { made, person } = await labWithProvider();
     const browser = browserOf(made);
     const until = made.clock.now() + 600_000;
@@ -248,7 +248,7 @@ describe('the callback of a provider', () => {
   // evidence: provider-login-cookie
   test.each<[string, (parts: string[]) => string[]]>([
     ['a later expiry', ([secret = '', name = '', until = '', ...next]) => [secret, name, `${until}0`, ...next]],
-    ['another destination', (parts) => [...parts.slice(0, 3), btoa('/oauth/account')]],
+    ['another target', (parts) => [...parts.slice(0, 3), btoa('/oauth/account')]],
     ['another secret', ([, ...others]) => ['own-secret', ...others]],
   ])('the callback of a provider rejects %s in the cookie', async (_, change) => {
     const { browser, person, leave, comeBack } = await labWithProvider();
@@ -262,7 +262,7 @@ describe('the callback of a provider', () => {
     expect(person).toHaveBeenCalledTimes(1);
   });
 
-  test('the callback of a provider is rejected ten minutes after the login was started', async () => {
+  test('the callback of a provider is rejected ten minutes after the start of the login', async () => {
     const { made, person, leave, comeBack } = await labWithProvider();
     await leave();
     await made.clock.advance(600_000);
@@ -271,7 +271,7 @@ describe('the callback of a provider', () => {
   });
 
   // evidence: provider-login-once
-  test('the callback of a provider is valid once per browser', async () => {
+  test('a second callback of a provider for the same login is rejected', async () => {
     const { person, leave, comeBack } = await labWithProvider();
     await leave();
     expect((await comeBack()).status).toBe(503);
@@ -280,7 +280,7 @@ describe('the callback of a provider', () => {
   });
 
   // evidence: provider-login-limit
-  test('failed callbacks of a provider are limited per address, even with the cookie of one login, and separately from passwords', async () => {
+  test('failed callbacks of a provider are limited per address, even with a reused cookie, and do not limit password logins', async () => {
     const { made, browser, person, leave, comeBack } = await labWithProvider();
     await leave();
     const away = browser.cookies.get('__Host-platform-provider') ?? '';
@@ -298,7 +298,7 @@ describe('the callback of a provider', () => {
     expect((await comeBack('198.51.100.2')).status).toBe(503);
   });
 
-  test('the callback of a provider is not limited for users who logged in at the provider but are rejected by this server', async () => {
+  test('callbacks of a provider are not limited for users whom the provider authenticates and this server rejects', async () => {
     const { leave, comeBack } = await labWithProvider(new PersonRefused('no user is linked'));
     for (let logins = 0; logins < 5; logins += 1) {
       await leave();

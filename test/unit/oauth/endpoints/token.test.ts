@@ -16,7 +16,7 @@ import {
   type Lab,
 } from '../../../labs/oauth.ts';
 
-/** RFC 6749 section 5.1: common properties of every response with a token, and of every error. */
+/** Checks the headers that every token response and every error has (RFC 6749 section 5.1). */
 function expectUncached({ headers }: AppResponse): void {
   expect(headers).toMatchObject({
     'content-type': 'application/json',
@@ -27,7 +27,7 @@ function expectUncached({ headers }: AppResponse): void {
   });
 }
 
-/** RFC 6749 section 5.2. */
+/** Checks that a response is an error in the format of RFC 6749 section 5.2. */
 function expectRefused(response: AppResponse, status: number, error: string, description: RegExp = /./): void {
   expectUncached(response);
   expect(response.json()).toEqual({ error, error_description: expect.stringMatching(description) });
@@ -169,18 +169,22 @@ describe('a rejected token request', () => {
       'unauthorized_client',
       { ...short, audience: 'x' },
     ],
-    ['a wrong audience, before missing fields of the grant', 'invalid_target', { ...refreshWith(''), audience: 'x' }],
+    [
+      'a wrong audience, before missing parameters of the grant',
+      'invalid_target',
+      { ...refreshWith(''), audience: 'x' },
+    ],
   ])('a token request is rejected for its first problem: %s', async (_, error, fields) => {
     const { token } = await createLab({ clients });
     expect((await token(fields)).json()['error']).toBe(error);
   });
 
-  test('a token request that repeats a field is rejected before its client is authenticated', async () => {
+  test('a token request that repeats a parameter is rejected before its client is authenticated', async () => {
     const { token } = await createLab();
     expectRefused(await token({}, { body: 'scope=a&scope=a' }), 400, 'invalid_request', /repeated/);
   });
 
-  test('a token request is rejected with every missing field of the grant at once', async () => {
+  test('the error for a token request names every missing parameter of the grant', async () => {
     const { token } = await createLab();
     const { error_description } = (await token({ ...asClient, grant_type: 'password' })).json();
     expect(error_description).toBe("the parameter 'username' is missing; the parameter 'password' is missing");
@@ -272,7 +276,7 @@ describe('after too many failed logins', () => {
 
   // evidence: password-login-limit
   test.each(['alice', 'nobody'])(
-    'a login as %s gets 429 without more work after too many failures, even with the right password',
+    'a login as %s after too many failures gets 429 without a hash computation, even with the right password',
     async (username) => {
       const { token, hashes } = await createLab({ loginLimit });
       for (let time = 0; time < 3; time += 1)
@@ -313,7 +317,7 @@ describe('after too many failed logins', () => {
     expect((await token(login)).status).toBe(200);
   });
 
-  test('a login from another address is possible after too many failures, once the delay of the user is over', async () => {
+  test('a login from another address succeeds after too many failures and the subsequent delay for the user', async () => {
     const { token, clock } = await createLab({ loginLimit });
     for (let time = 0; time < 3; time += 1) await token({ ...login, password: 'wrong horse' }, { from: '192.0.2.9' });
     await clock.advance(5_000);
@@ -399,7 +403,7 @@ describe('a token refresh', () => {
     ],
     ['a session that has expired', (made) => made.clock.advance(61 * 60_000)],
     ['a session that was idle for too long', (made) => made.clock.advance(31 * 60_000)],
-  ])('a token refresh of %s gets 400 invalid_grant', async (_, change) => {
+  ])('a token refresh for %s gets 400 invalid_grant', async (_, change) => {
     const made = await createLab({ refreshTokenIdle: '30m', sessionMaxAge: '1h' });
     const { refresh } = await tokensOf(made);
     await change(made);
@@ -414,13 +418,13 @@ describe('a token refresh', () => {
     const { refresh } = await tokensOf(made);
     const stolen = { ...refreshWith(refresh), client_id: 'other', client_secret: 'x' };
     expectRefused(await made.token(stolen), 400, 'invalid_grant');
-    // The time is later than the grace period for used tokens.
+    // The grace period for used refresh tokens has passed.
     await made.clock.advance(10_001);
     expect((await made.token(refreshWith(refresh))).status).toBe(200);
   });
 });
 
-test('no response and no log line contains a secret of the request', async () => {
+test('no error response and no log line of the token endpoint contains a secret of the request', async () => {
   const { log, lines } = logOfLines();
   const made = await createLab({ clients }, { log });
   const secrets = [rightPassword, 'wrong-secret-horse', 'a-client-secret'];

@@ -27,14 +27,14 @@ const device = { userCode: 'BCDF-GHJK', sourceIP: '192.0.2.1', life: minute, ref
 let made: Lab;
 let replica: Replica;
 beforeEach(async () => {
-  // Expired sessions are not swept.
+  // In this lab no replica deletes expired sessions.
   made = lab(lifetimes, silent, never);
   replica = await made.replica();
 });
 
 const reads = (): number => replica.client.requests.filter(({ method }) => method === 'GET').length;
 const phases = (): string[] => stored(made.cluster).map(({ status }) => status.phase);
-/** The code that a browser sends, or one without a redirect URI. */
+/** Creates an authorization code, by default with a redirect URI. */
 const newCode = (code: object = { redirectURI }): Promise<string> =>
   replica.sessions.codes.create({ ...login, code }, minute, true);
 const use = (code: string, clientID?: string): Promise<Redeemed | Unredeemed> =>
@@ -64,7 +64,7 @@ async function approve(): Promise<boolean> {
 }
 
 describe('an authorization code', () => {
-  test('an authorization code starts an active session with a refresh token', async () => {
+  test('redeeming an authorization code starts an active session with a refresh token', async () => {
     const code = await newCode();
     expect(phases()).toEqual(['Pending']);
     const redeemed = await use(code);
@@ -73,7 +73,7 @@ describe('an authorization code', () => {
     expect(await granted(replica.sessions, (redeemed as Redeemed).refreshToken ?? '')).toEqual(expect.any(String));
   });
 
-  test('an authorization code starts a session without a refresh token or an idle timeout if no refresh token is allowed', async () => {
+  test('redeeming an authorization code starts a session without an idle timeout if no refresh token is allowed', async () => {
     const code = await replica.sessions.codes.create({ ...login, code: { redirectURI } }, minute, false);
     const redeemed = (await redeem(replica.sessions, code, { isRefreshable: false })) as Redeemed;
     expect(redeemed).not.toHaveProperty('refreshToken');
@@ -87,14 +87,14 @@ describe('an authorization code', () => {
   test.each([
     ['another server', () => new RefreshTokens(Buffer.alloc(32, 8)).first(newSessionID())],
     ['the wrong format', () => 'code'],
-  ])('an authorization code of %s is unknown, and the cluster is not read', async (_, code) => {
+  ])('an authorization code of %s is rejected as unknown without a read of the cluster', async (_, code) => {
     const before = reads();
     expect(await use(code())).toBe('unknown');
     expect(replica.sessions.codes.sessionOf(code())).toBeUndefined();
     expect(reads()).toBe(before);
   });
 
-  test('an authorization code of a deleted session is reported as expired', async () => {
+  test('an authorization code whose session does not exist is reported as expired', async () => {
     expect(await use(tokens.first(newSessionID()))).toBe('ended');
   });
 
@@ -104,11 +104,14 @@ describe('an authorization code', () => {
       (code: string) => tokens.first(tokens.sessionOf(code) ?? ''),
     ],
     ['the next token derived from the code', (code: string) => tokens.successor(code)],
-  ])('an authorization code cannot be redeemed with %s, and stays valid', async (_, other) => {
-    const code = await newCode();
-    expect(await use(other(code))).toBe('unknown');
-    expect(await use(code)).toMatchObject({ session: {} });
-  });
+  ])(
+    'a redemption with %s instead of the authorization code is rejected, and the code stays valid',
+    async (_, other) => {
+      const code = await newCode();
+      expect(await use(other(code))).toBe('unknown');
+      expect(await use(code)).toMatchObject({ session: {} });
+    },
+  );
 
   test('an authorization code is not accepted as a refresh token, and a refresh token is not accepted as a code', async () => {
     const { refreshToken } = await replica.sessions.create(login);
@@ -116,7 +119,7 @@ describe('an authorization code', () => {
     expect(typeof (await refresh(replica.sessions, await newCode()))).toBe('string');
   });
 
-  test('an authorization code is valid for its whole lifetime', async () => {
+  test('an authorization code is valid until the last millisecond of its lifetime', async () => {
     const [one, other] = [await newCode(), await newCode()];
     await made.clock.advance(minute - 1);
     expect(await use(one)).toMatchObject({ session: {} });
@@ -124,13 +127,13 @@ describe('an authorization code', () => {
     expect(await use(other)).toBe('ended');
   });
 
-  test('an authorization code of another client is unknown, and stays valid', async () => {
+  test('an authorization code that another client redeems is rejected as unknown, and stays valid', async () => {
     const code = await newCode();
     expect(await use(code, 'another')).toBe('unknown');
     expect(await use(code)).toMatchObject({ session: {} });
   });
 
-  test('an authorization code is not consumed by lookups, and is consumed exactly once afterwards', async () => {
+  test('an authorization code can be redeemed once, even after several lookups of the code', async () => {
     const code = await newCode();
     const find = () => replica.sessions.codes.find(code, login.clientID, false);
     const [one, other] = (await Promise.all([find(), find()])) as [FoundCode, FoundCode];
@@ -179,12 +182,12 @@ describe('an authorization code', () => {
     expect(await use(code)).toBe('ended');
   });
 
-  test('an authorization code of an active login starts a session', async () => {
+  test('redeeming an authorization code of an active login starts a session', async () => {
     const { session } = await replica.sessions.create(login);
     expect(await use(await newCode({ redirectURI, login: session.metadata.name }))).toMatchObject({ session: {} });
   });
 
-  test('an authorization code starts at most one session if two replicas redeem it concurrently', async () => {
+  test('an authorization code that two replicas redeem concurrently starts at most one session', async () => {
     const other = await made.replica();
     const code = await newCode();
     const all = await Promise.all([replica, other].map((one) => redeem(one.sessions, code)));
@@ -194,7 +197,7 @@ describe('an authorization code', () => {
   });
 });
 
-/** Makes another replica write each session after this many reads. */
+/** Changes all sessions after each of the next reads, as a concurrent replica would do, this many times. */
 function disturb(times: number): void {
   let left = times;
   replica.client.after = ({ method, path: at }) => {
@@ -211,7 +214,7 @@ describe('an authorization code whose session is changed concurrently', () => {
     expect(await use(code)).toMatchObject({ session: { status: { phase: 'Active' } } });
   });
 
-  test('an authorization code gets 503 after five attempts if its session is changed concurrently each time', async () => {
+  test('redeeming an authorization code fails with 503 after five attempts if its session is changed concurrently each time', async () => {
     const code = await newCode();
     disturb(5);
     await expect(use(code)).rejects.toMatchObject({ code: 503 });
@@ -227,18 +230,18 @@ describe('an authorization code whose session is changed concurrently', () => {
 });
 
 describe('a device code', () => {
-  test('a device code that is polled is reported as pending without a read of the cluster', async () => {
+  test('a poll for a pending device code does not read the cluster', async () => {
     const code = await newDevice();
     const before = reads();
     expect(await use(code)).toBe('waiting');
     expect(reads()).toBe(before);
   });
 
-  test('a device code that is polled by the wrong client is unknown', async () => {
+  test('a poll for a device code by the wrong client is rejected as unknown', async () => {
     expect(await use(await newDevice(), 'another')).toBe('unknown');
   });
 
-  test('a device code that is polled while the watch sends nothing causes a read of the cluster', async () => {
+  test('a poll for a device code reads the cluster once while the watch sends nothing', async () => {
     const code = await replica.sessions.devices.create({ clientID: login.clientID }, { ...device, life: 60 * minute });
     await settle();
     replica.client.holdWatches();
@@ -268,7 +271,7 @@ describe('a device code', () => {
     expect(await use(code)).toBe('ended');
   });
 
-  test('a device code starts a session only for the user who approves it', async () => {
+  test('redeeming a device code starts a session for the user who approved the device', async () => {
     const code = await newDevice();
     expect(await approve()).toBe(true);
     await settle();

@@ -18,7 +18,7 @@ import {
 } from '../../../labs/sessions.ts';
 
 describe('a new session', () => {
-  test('a new session is stored in the cluster before the login gets its response, and contains no token', async () => {
+  test('a new session is stored in the cluster before the login returns, and the stored object contains no token', async () => {
     const { cluster, clock, replica } = lab();
     const { sessions } = await replica();
     const { session, refreshToken } = await sessions.create({ ...login, scope: 'openid' });
@@ -34,7 +34,7 @@ describe('a new session', () => {
     expect(JSON.stringify(stored(cluster))).not.toContain(refreshToken.split('.')[1]);
   });
 
-  test('a new session is known at once on its own replica, and after one read on another replica, before any watch event', async () => {
+  test('a new session is valid before any watch event: at once on its own replica, and after one read on another replica', async () => {
     const { replica } = lab();
     const [one, two] = [await replica(), await replica()];
     for (const { client } of [one, two]) client.holdWatches();
@@ -46,7 +46,7 @@ describe('a new session', () => {
     expect(two.client.requestsTo('GET', sid)).toHaveLength(1);
   });
 
-  test('a new session is read once for concurrent requests, and a missing session is not read again for a short time', async () => {
+  test('concurrent requests for an unknown session cause one read, which is not repeated for a short time', async () => {
     const { replica } = lab();
     const { sessions, client } = await replica();
     const sid = newSessionID();
@@ -56,7 +56,7 @@ describe('a new session', () => {
     expect(client.requestsTo('GET', sid)).toHaveLength(1);
   });
 
-  test('creating, reading and refreshing a session fail with 503 when the cluster fails or does not respond', async () => {
+  test('creating, reading or refreshing a session fails with 503 when kube-apiserver is unreachable or responds with 403', async () => {
     const { replica } = lab();
     const { sessions, client } = await replica();
     for (const failure of [unreachable(new Error('reset')), new KubeError(403, { message: 'forbidden' })]) {
@@ -72,7 +72,7 @@ describe('a new session', () => {
 });
 
 test.each([
-  ['the kind is not served', new KubeError(404, { message: '404 page not found' }), /sessions\.iam\.platform\.io/],
+  ['the API is not served', new KubeError(404, { message: '404 page not found' }), /sessions\.iam\.platform\.io/],
   ['the name is taken', new KubeError(409, { message: 'exists' }), /exists/],
 ])('a login whose session cannot be stored because %s gets 503, and the reason is logged', async (_, failure, why) => {
   const { log, lines } = logOfLines();
@@ -88,7 +88,7 @@ describe('the sessions of one user', () => {
   const bob = { ...login, userName: 'bob', userUID: 'uid-bob' };
 
   // evidence: session-limit
-  test('the sessions of one user are limited to a hundred, and a further session revokes the least recently used one', async () => {
+  test('the sessions of one user are limited to a hundred, and a further login revokes the least recently used session', async () => {
     const { cluster, clock, replica } = lab();
     const [one, two] = [await replica(), await replica()];
     const { session: other } = await one.sessions.create(bob);
@@ -110,7 +110,7 @@ describe('the sessions of one user', () => {
     for (const { ended } of [one, two]) expect(ended).toEqual([oldest?.session.metadata.name]);
   });
 
-  test('the sessions of one user beyond the limit are revoked at once on the replica of the login, before any watch event', async () => {
+  test('the oldest session of a user beyond the limit is revoked at once on the replica of the login, before any watch event', async () => {
     const { clock, replica } = lab();
     const { sessions, client } = await replica();
     const { session: oldest } = await sessions.create(login);
@@ -141,7 +141,7 @@ describe('the sessions of one user', () => {
     expect(lines().filter((line) => line.includes('"warn"'))).toEqual([]);
   });
 
-  test('the sessions of one user are kept if the new session cannot be stored or the oldest cannot be revoked', async () => {
+  test('the sessions of one user are kept if the new session cannot be stored or the oldest session cannot be revoked', async () => {
     const { log, lines } = logOfLines();
     const { cluster, clock, replica } = lab(lifetimes, log);
     const { sessions, client } = await replica();
@@ -161,7 +161,7 @@ describe('the sessions of one user', () => {
   });
 });
 
-describe('sessions of one kind do not evict others', () => {
+describe('the session limits of codes, clients and ServiceAccounts', () => {
   test('pending codes are limited to 20 per user, and evict no session', async () => {
     const { cluster, replica } = lab();
     const { sessions } = await replica();

@@ -18,7 +18,7 @@ import {
 let made: Lab;
 let replica: Replica;
 beforeEach(async () => {
-  // Expired sessions are not swept.
+  // In this lab no replica deletes expired sessions.
   made = lab(lifetimes, silent, () => false);
   replica = await made.replica();
 });
@@ -114,7 +114,7 @@ describe('pending device authorizations', () => {
     await expect(newDevice()).rejects.toMatchObject({ code: 503 });
   });
 
-  test('pending device authorizations have no user, and store the address of the request', async () => {
+  test('pending device authorizations have no user, and contain the address of the request', async () => {
     await newDevice('192.0.2.7');
     expect(stored(made.cluster)).toMatchObject([
       { spec: { userName: '', userUID: '', clientID: 'platform-cli', code: { sourceIP: '192.0.2.7' } } },
@@ -123,7 +123,7 @@ describe('pending device authorizations', () => {
 });
 
 describe('a user code', () => {
-  test('a user code identifies its pending device authorization, and no other session', async () => {
+  test('a user code identifies only its own pending device authorization', async () => {
     await newDevice('192.0.2.1', 'SAME');
     expect(await replica.sessions.devices.findPending('SAME')).toMatchObject({ spec: { clientID: 'platform-cli' } });
     expect(await replica.sessions.devices.findPending('OTHER')).toBeUndefined();
@@ -142,7 +142,7 @@ describe('a user code', () => {
   });
 });
 
-/** Approves a new device after `change`; returns whether that was in time. */
+/** Approves a new device after `change`. Returns whether the approval succeeded. */
 const approve = async (change: () => Promise<void> | void): Promise<boolean> => {
   await newDevice('192.0.2.1', 'SAME');
   const waiting = await replica.sessions.devices.findPending('SAME');
@@ -171,7 +171,7 @@ describe('the approval of a device', () => {
     expect(await approve(change)).toBe(false);
   });
 
-  test('the approval of a device applies only to devices, so that a session without a code cannot be taken over', async () => {
+  test('the approval of a device is rejected for a session without a device code, so that no session can be taken over', async () => {
     const { session } = await replica.sessions.create(login);
     const bob = { ...holder, userName: 'bob', userUID: 'uid-bob', authenticatedAt: session.spec.createdAt, login: 'x' };
     expect(await replica.sessions.devices.approve(session, bob)).toBe(false);

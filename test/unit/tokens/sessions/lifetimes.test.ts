@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals';
 import { logOfLines } from '../../../fakes/log.ts';
 import { lab, lifetimes, login, minute, path, stored } from '../../../labs/sessions.ts';
 
-test('sessions started with the code or device of a login do not outlive the login', async () => {
+test('sessions that start with an authorization code or a device code do not outlive the login that approved the code', async () => {
   const { cluster, clock, replica } = lab();
   const { sessions } = await replica();
   const authenticatedAt = new Date(clock.now()).toISOString();

@@ -1,11 +1,11 @@
-/** Rotation, grace and reuse on two concurrent replicas, compared with a model. */
+/** Compares rotation, grace period and reuse of refresh tokens on two concurrent replicas with a model. */
 import { describe, expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
 import type { SessionLifetimes } from '../../../../src/tokens/sessions/lifetimes.ts';
 import { settle } from '../../../labs/cluster-fakes.ts';
 import { lab, login, refresh, type Replica, second, tokens } from '../../../labs/sessions.ts';
 
-/** The specified behaviour of one session, as briefly as possible. */
+/** A minimal model of the specified behaviour of one session. */
 class Model {
   readonly chain: string[];
   readonly #lifetimes: SessionLifetimes;
@@ -21,7 +21,7 @@ class Model {
     this.#lastUsedAt = now;
   }
 
-  /** The current token when `back` is 0, the one before it when it is 1. */
+  /** Returns the current token if `back` is 0, or the previous token if `back` is 1. */
   token(back: number): string {
     return this.chain[Math.max(0, this.chain.length - 1 - back)] ?? '';
   }
@@ -82,7 +82,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 );
 
 describe('operations on the tokens of a session', () => {
-  test('any sequence of operations on the tokens of a session gives the same results as a simple model, even if a replica lags behind', async () => {
+  test('any sequence of operations on the tokens of a session has the results of a simple model, even if a replica lags behind', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 25 }), async (steps) => {
         const { clock, replica } = lab(short);

@@ -1,4 +1,4 @@
-/** The grants for programs: client_credentials (RFC 6749 section 4.4) and token exchange (RFC 8693). */
+/** Tests the grants for programs: client_credentials (RFC 6749 section 4.4) and token exchange (RFC 8693). */
 import { describe, expect, test } from '@jest/globals';
 import type { Session } from '../../../../src/tokens/sessions/session.ts';
 import { platformToken } from '../../../../src/auth/authenticators/index.ts';
@@ -145,7 +145,7 @@ describe('a client_credentials token', () => {
 
 describe('token exchange', () => {
   // evidence: token-exchange-identity
-  test('token exchange returns a token of the ServiceAccount that kube-apiserver names, with its groups', async () => {
+  test('token exchange returns a token of the ServiceAccount that kube-apiserver authenticates, with its groups', async () => {
     const made = await lab();
     const response = await made.token(exchangeOf(serviceToken(made.clock)));
     expect({ status: response.status, body: response.json() }).toEqual({
@@ -171,20 +171,20 @@ describe('token exchange', () => {
     [10 * minute, 600],
     [600 * minute, 7200],
   ])(
-    'token exchange of a token that expires in %d ms returns a token that is valid for %d s',
+    'token exchange for a ServiceAccount token that expires in %d ms returns a token that is valid for %d s',
     async (life, expiresIn) => {
       const made = await lab();
       const response = await made.token(exchangeOf(serviceToken(made.clock, life)));
       expect(response.json()['expires_in']).toBe(expiresIn);
       await made.clock.advance(expiresIn * 1_000 - 1);
       expect(await isGood(made, response)).toBe(true);
-      // The token expires exactly then. The allowed clock skew does not extend its lifetime.
+      // The allowed clock skew does not extend the lifetime of the token.
       await made.clock.advance(1);
       expect(await isGood(made, response)).toBe(false);
     },
   );
 
-  test('token exchange ignores the user directory, even if it has a user of the same name', async () => {
+  test('tokens of a token exchange stay valid after changes of users, and become invalid when the client loses the grant', async () => {
     const made = await lab();
     const response = await made.token(exchangeOf(serviceToken(made.clock)));
     made.configure({ clients: [ci], users: [{ username: 'bob' }] });
@@ -256,7 +256,7 @@ describe('token exchange', () => {
     expect(response).toMatchObject({ status: 503, headers: { 'retry-after': '1' } });
   });
 
-  test('token exchange logs neither the old token nor the new one', async () => {
+  test('token exchange logs neither the subject token nor the new token', async () => {
     const { log, lines } = logOfLines();
     const made = await lab(ci, account, { log });
     const subject = serviceToken(made.clock);
@@ -267,7 +267,7 @@ describe('token exchange', () => {
   });
 });
 
-test('a client has at most a thousand sessions, and a further session evicts the least recently used one', async () => {
+test('a client has at most a thousand sessions, and a further session evicts the least recently used session', async () => {
   const made = await lab();
   await made.token(asItself);
   const { spec } = onlySession(made);

@@ -25,7 +25,7 @@ async function find(sessions: Sessions, token: string, isRetry = false): Promise
   return found;
 }
 
-/** The write of a refresh succeeded, but its response was lost. */
+/** Refreshes a session so that the write succeeds and the response of the cluster is lost. */
 async function lost() {
   const made = lab();
   const replicas = [await made.replica(), await made.replica()] as const;
@@ -106,7 +106,7 @@ describe('a refresh', () => {
     }
   });
 
-  test('a refresh with the token before the previous token revokes the session, even within the grace period', async () => {
+  test('a refresh with a token that was replaced twice revokes the session, even within the grace period', async () => {
     const { replica } = lab();
     const { sessions } = await replica();
     const { session, refreshToken } = await sessions.create(login);
@@ -172,7 +172,7 @@ describe('a refresh', () => {
       expect(await refresh(late.one, late.refreshToken)).toBe('reused');
     });
 
-    test('a refresh with a lost response can be repeated after the grace period even after a lookup or another loss of a response', async () => {
+    test('a refresh with a lost response can be repeated after the grace period, even after a lookup or a second lost response', async () => {
       const { one, client, clock, refreshToken } = await lost();
       expect(await one.rotation.inspect(refreshToken)).toMatchObject({ isCurrent: true });
       client.before = ({ method }) => {
@@ -186,7 +186,7 @@ describe('a refresh', () => {
     });
   });
 
-  test('a refresh gets 503 within the grace period if the cluster does not respond, so that the client can repeat it', async () => {
+  test('a refresh gets 503 within the grace period if the cluster does not respond, so that the client can repeat the refresh', async () => {
     const { clock, replica } = lab();
     const { sessions, client } = await replica();
     const { refreshToken } = await sessions.create(login);
@@ -200,7 +200,7 @@ describe('a refresh', () => {
     expect(await Promise.race([response, settle()])).toMatchObject({ code: 503 });
   });
 
-  test('a refresh token of another client is rejected as unknown and revokes nothing, even if it was already used', async () => {
+  test('a refresh token of another client is rejected as unknown and revokes nothing, even if the token was already used', async () => {
     const { cluster, clock, replica } = lab();
     const { sessions } = await replica();
     const { refreshToken } = await sessions.create(login);
@@ -226,7 +226,7 @@ describe('a refresh', () => {
     expect(client.requests.map(({ method }) => method)).toEqual(['PUT']);
   });
 
-  test('a refresh of a session that changed since the lookup must be retried, and then returns the same new refresh token', async () => {
+  test('a refresh of a session that changed since the lookup must be retried, and the retry returns the same new refresh token', async () => {
     const { replica } = lab();
     const [one, two] = [await replica(), await replica()];
     const { refreshToken } = await one.sessions.create(login);

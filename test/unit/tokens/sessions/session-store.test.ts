@@ -22,7 +22,7 @@ describe('the session store of a replica', () => {
     expect(await sessions.active(session.metadata.name)).toBeDefined();
   });
 
-  test('the session store of a replica stays available while no session changes and its watch is open', async () => {
+  test('the session store of a replica stays available if no session changes while its watch is open', async () => {
     const { clock, replica } = lab();
     const { sessions } = await replica();
     const { session } = await sessions.create(login);
@@ -32,7 +32,7 @@ describe('the session store of a replica', () => {
     }
   });
 
-  test('the session store of a replica returns 503 until it has read the sessions once', async () => {
+  test('the session store of a replica returns 503 until the replica has read the sessions once', async () => {
     const { replica } = lab();
     const { sessions: other } = await replica();
     const { session } = await other.create(login);
@@ -45,7 +45,7 @@ describe('the session store of a replica', () => {
     expect(await late.active(session.metadata.name)).toBeDefined();
   });
 
-  test('the session store of a replica returns the active sessions of a user, including a session that it has just created', async () => {
+  test('the session store of a replica returns the active sessions of a user, including a session that was just created', async () => {
     const { clock, replica } = lab();
     const [one, two] = [await replica(), await replica()];
     const first = await one.sessions.create(login);
@@ -62,7 +62,7 @@ describe('the session store of a replica', () => {
     ]);
   });
 
-  test('the session store of a replica still lists the other sessions of a user when one of them is deleted', async () => {
+  test('the session store of a replica still lists the other sessions of a user after one session is deleted', async () => {
     const { cluster, replica } = lab();
     const { sessions } = await replica();
     const [deleted, kept] = [await sessions.create(login), await sessions.create(login)];
@@ -73,7 +73,7 @@ describe('the session store of a replica', () => {
   });
 });
 
-test('revoking a session gets 503 after five attempts if the session is changed concurrently each time', async () => {
+test('revoking a session fails with 503 after five attempts if the session is changed concurrently each time', async () => {
   const { sessions, client } = await lab().replica();
   const { session } = await sessions.create(login);
   let writes = 0;

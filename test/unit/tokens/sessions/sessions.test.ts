@@ -28,7 +28,7 @@ describe('the expiry and revocation of a session', () => {
   });
 
   // evidence: session-revocation
-  test('revoking a session takes effect at once on this replica, and with the watch event on the others', async () => {
+  test('revoking a session takes effect at once on the same replica, and with the watch event on other replicas', async () => {
     const { replica } = lab();
     const [one, two] = [await replica(), await replica()];
     const { session, refreshToken } = await one.sessions.create(login);
@@ -113,7 +113,7 @@ describe('a stopped replica', () => {
     expect(clock.pending()).toEqual([]);
   });
 
-  test('a replica that is stopped during a sweep of sessions deletes no more sessions', async () => {
+  test('a replica that stops while it deletes expired and revoked sessions deletes no more sessions', async () => {
     const { cluster, clock, replica } = lab();
     const { sessions, client } = await replica();
     for (let index = 0; index < 5; index += 1) {
@@ -133,7 +133,7 @@ const reads = ({ requests }: MemoryClient): number => requests.filter(({ method 
 
 describe('a session ID', () => {
   test.each(['', 'x', '../secrets/platform-admin', 'A'.repeat(32), `${'a'.repeat(32)}\n`])(
-    'the invalid session ID %j never reaches the cluster',
+    'the invalid session ID %j is never sent to the cluster',
     async (sid) => {
       const { replica } = lab();
       const { sessions, client } = await replica();
@@ -143,7 +143,7 @@ describe('a session ID', () => {
     },
   );
 
-  test('an unknown session ID causes one read of the cluster in two seconds, however many requests contain it', async () => {
+  test('an unknown session ID causes at most one read of the cluster in two seconds, however many requests contain this ID', async () => {
     const { clock, replica } = lab();
     const { sessions, client } = await replica();
     const sid = newSessionID();
@@ -199,7 +199,7 @@ describe('the permanent revocation of sessions', () => {
     expect(writes()).toBe(before);
   });
 
-  test('the permanent revocation of sessions skips a session that is deleted in the meantime, and can be repeated', async () => {
+  test('the permanent revocation of sessions succeeds if a session is deleted in the meantime, and can be repeated', async () => {
     const { cluster, replica } = lab();
     const { sessions, client } = await replica();
     const started = [await sessions.create(login), await sessions.create(login)];
@@ -232,7 +232,7 @@ test('a removed listener is no longer notified of expired and revoked sessions',
   expect(received).toEqual([one.session.metadata.name]);
 });
 
-test('requests of the session store leave no timer, whether they succeed or not', async () => {
+test('successful and failed requests of the session store leave no timer', async () => {
   const { clock, replica } = lab();
   const { sessions, client } = await replica();
   const before = clock.pending().length;

@@ -28,7 +28,7 @@ describe('the session sweep', () => {
     expect(stored(cluster)).toEqual([]);
   });
 
-  test('the session sweep is done only by the replica that holds the Lease', async () => {
+  test('only the replica that holds the Lease runs the session sweep', async () => {
     let isOurs = false;
     const { cluster, clock, replica } = lab(lifetimes, silent, () => isOurs);
     const { sessions } = await replica();
@@ -70,7 +70,7 @@ describe('the session sweep', () => {
   test('the session sweep continues after a session that cannot be deleted or read', async () => {
     const { cluster, clock, replica } = lab();
     const { sessions, client } = await replica();
-    // The cluster may send objects of any shape; jest fails a test that leaves a rejection unhandled.
+    // kube-apiserver can send objects of any shape. jest fails a test that leaves a rejected promise unhandled.
     cluster.put(path, { metadata: { name: newSessionID() } });
     const { session: stuck } = await sessions.create(login);
     const { session } = await sessions.create(login);

@@ -29,14 +29,14 @@ test.each([
 
 describe('authorizationCode()', () => {
   test.each<[string, Record<string, string | undefined>, RegExp]>([
-    ['another state', { state: 's2' }, /another login/],
+    ['a different state', { state: 's2' }, /another login/],
     ['no state', { state: undefined }, /another login/],
-    ['another issuer', { iss: 'https://evil.example' }, /not from https:\/\/platform\.example/],
+    ['a different issuer', { iss: 'https://evil.example' }, /not from https:\/\/platform\.example/],
     ['no issuer', { iss: undefined }, /not from/],
-    ['the issuer with a slash', { iss: `${issuer}/` }, /not from/],
+    ['the issuer with an additional slash', { iss: `${issuer}/` }, /not from/],
     ['no code', { code: undefined }, /no code/],
     [
-      'an error of another issuer',
+      'an error from a different issuer',
       { code: undefined, error: 'access_denied', iss: 'https://evil.example' },
       /not from/,
     ],

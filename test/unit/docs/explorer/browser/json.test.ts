@@ -8,7 +8,7 @@ const indented = (...parts: readonly string[]): string => {
 };
 
 describe('the JSON indenter', () => {
-  test('the JSON indenter indents like JSON.stringify(), whatever the spacing and the chunks', () => {
+  test('the JSON indenter indents like JSON.stringify(), whatever the white space and the chunks of the input', () => {
     fc.assert(
       fc.property(fc.jsonValue(), fc.constantFrom(undefined, 1, '\t'), fc.nat(), fc.nat(), (value, space, a, b) => {
         const text = JSON.stringify(value, undefined, space);
@@ -29,7 +29,7 @@ describe('the JSON indenter', () => {
     expect(indented(text)).toBe(expected);
   });
 
-  test('the JSON indenter limits the indentation', () => {
+  test('the JSON indenter limits the indentation of deeply nested JSON', () => {
     expect(indented('['.repeat(5_000)).length).toBeLessThan(5_000 * 90);
   });
 });
@@ -59,7 +59,7 @@ describe('tokensOf()', () => {
     ]);
   });
 
-  test('tokensOf() finds every string of any JSON', () => {
+  test('tokensOf() finds every string in a JSON array of strings', () => {
     fc.assert(
       fc.property(fc.array(fc.string({ unit: 'binary' })), (strings) => {
         const found = tokens(JSON.stringify(strings));

@@ -23,14 +23,14 @@ test.each([
     ],
   ],
   ['a reference', { examples: { one: { $ref: '#/components/examples/shared' } } }, [{ title: '', value: [1] }]],
-  ['an example at another address', { examples: { far: { externalValue: 'https://evil.example/' } } }, []],
+  ['an external example', { examples: { far: { externalValue: 'https://evil.example/' } } }, []],
   ['invalid examples', { examples: 7 }, []],
   ['no example', {}, []],
-])('the reader of the OpenAPI document finds the examples of a media type with %s', (_, content, examples) => {
+])('the reader of the OpenAPI document returns the inline examples of a media type with %s', (_, content, examples) => {
   expect(media(content).body?.content[0]?.examples).toEqual(examples);
 });
 
-test('the reader of the OpenAPI document finds the examples of parameters and responses', () => {
+test('the reader of the OpenAPI document returns the examples of parameters and responses', () => {
   const { parameters, responses } = operation({
     parameters: [{ name: 'name', in: 'query', example: 'n1' }],
     responses: { 200: { description: 'OK', content: { 'text/plain': { example: 'a line' } } } },

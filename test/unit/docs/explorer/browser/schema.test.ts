@@ -135,14 +135,14 @@ describe.each(['platform.v3.json', 'custom-resources.v3.json'])('the OpenAPI doc
   const document = JSON.parse(readFileSync(new URL(`../../../../../api/${file}`, import.meta.url), 'utf8')) as object;
   const { operations, tags } = read(document);
 
-  test('every operation has a tag, an id and a summary', () => {
+  test('every operation in the OpenAPI document has a tag, an ID and a summary', () => {
     const { paths } = document as { paths: Readonly<Record<string, object>> };
     expect(operations.length).toBe(Object.values(paths).flatMap((item) => Object.keys(item)).length);
     const names = new Set(tags.map(({ name }) => name));
     expect(operations.filter(({ tag, id, summary }) => !names.has(tag) || id === '' || summary === '')).toEqual([]);
   });
 
-  test('the schema of every request body accepts its generated example', () => {
+  test('the schema of every request body in the OpenAPI document accepts the generated example', () => {
     const ajv = new Ajv2020({ strict: false, validateFormats: false });
     ajv.addSchema({ $id: 'it', ...document });
     const wrong = operations.flatMap(({ id, body, schemas: of }) =>

@@ -15,7 +15,7 @@ describe('an excerpt', () => {
     expect([excerpt.text, excerpt.isCut]).toEqual([text, outcome === 'truncated']);
   });
 
-  test('an excerpt keeps at most twice the limit of a stream, in whole lines', () => {
+  test('an excerpt of the end of a stream has at most twice the maximum length, and starts with a whole line', () => {
     fc.assert(
       fc.property(fc.array(fc.string({ maxLength: 30 })), (lines) => {
         const excerpt = new Excerpt(40, 'end');

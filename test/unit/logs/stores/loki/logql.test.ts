@@ -43,7 +43,7 @@ describe('a selection in LogQL', () => {
     expect(queriesOf(selection)).toEqual([query]);
   });
 
-  test('a selection in LogQL filters a namespace by time if it becomes visible within the range', () => {
+  test('a selection in LogQL filters the records of a namespace by time if the namespace becomes visible within the time range', () => {
     const namespaces = new Map([
       ['old', 0],
       ['new', 10],
@@ -61,12 +61,12 @@ describe('a selection in LogQL', () => {
 });
 
 describe('the parts of a query in LogQL', () => {
-  test('the parts of a query in LogQL contain a limited number of containers each', () => {
+  test('each part of a query in LogQL contains a limited number of containers', () => {
     const known = ['a', 'b', 'c'].flatMap((namespace) => ['x', 'y'].map((pod) => container(namespace, pod, 'app')));
     expect(sharesOfContainers(known, labels, 4)).toEqual([{ namespaces: ['a', 'b'] }, { namespaces: ['c'] }]);
   });
 
-  test('the parts of a query in LogQL divide a namespace with more containers by its pods', () => {
+  test('a namespace with too many containers for one part of a query in LogQL is divided by its pods', () => {
     const known = [container('a', 'x', 'app'), ...['1', '2', '3'].map((pod) => container('b', pod, 'app'))];
     expect(sharesOfContainers(known, labels, 2)).toEqual([
       { namespaces: ['a'] },
@@ -75,7 +75,7 @@ describe('the parts of a query in LogQL', () => {
     ]);
   });
 
-  test('the parts of a query in LogQL count each container once, however many streams it has', () => {
+  test('a container counts once towards a part of a query in LogQL, however many streams the container has', () => {
     const known = ['stdout', 'stderr'].map((stream) => ({ ...container('a', 'x', 'app'), stream }));
     expect(sharesOfContainers([...known, container('a', 'y', 'app')], labels, 2)).toEqual([{ namespaces: ['a'] }]);
   });

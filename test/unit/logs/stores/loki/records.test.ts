@@ -14,7 +14,7 @@ const settings = { labels: { namespace: 'namespace', pod: 'pod', container: 'con
 /** Nanoseconds after `second`, in order. */
 type Times = readonly number[];
 
-/** Responds as Loki 3.7.8 does; it omits the last entry of a chunk when a query starts exactly at its time. */
+/** Responds like Loki 3.7.8, which omits the last entry of a chunk if a query starts at the time of this entry. */
 const lokiWith =
   (chunks: readonly Times[], leavesOut: boolean): LokiClient['streams'] =>
   async (_, { from, to }, { order, limit }) => {
@@ -52,7 +52,7 @@ async function readAll(
   return lines;
 }
 
-/** Times close to one another, a few of them equal, starting one nanosecond before the requested start. */
+/** Times that are close to one another, and partly equal, from one nanosecond before the requested start on. */
 const chunk = fc
   .uniqueArray(fc.integer({ min: -1, max: 12 }), { minLength: 1, maxLength: 12 })
   .map((times) => times.toSorted((a, b) => a - b));

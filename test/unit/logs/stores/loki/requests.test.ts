@@ -12,8 +12,9 @@ const interval = BigInt(day) * nanoseconds;
 const today = Date.UTC(2026, 10, 23) / 1_000;
 
 /**
- * Responds as Loki 3.7.8 does from its index. It splits a query of several days by day; each part except the last lacks its final millisecond.
- * It rejects a part that would end before it starts. A record at the very start of the time range is not always found.
+ * Responds like the index of Loki 3.7.8. Loki splits a query of several days by day, and each part except the last
+ * lacks its final millisecond. Loki rejects a part that would end before its start, and does not always find a record
+ * at the exact start of the time range.
  */
 const lokiWith =
   (time: number): LokiClient['hasAny'] =>

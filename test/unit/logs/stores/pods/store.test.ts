@@ -1,4 +1,4 @@
-/** The store `pods` at its limits, over logs as the kubelet serves them. */
+/** Tests the limits of the store `pods` with logs in the format of the kubelet. */
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
 import { setImmediate as turn, setTimeout as sleep } from 'node:timers/promises';
@@ -102,7 +102,7 @@ test.each([
 
 describe('a log export from pods', () => {
   test.each<TimeOrder>(['asc', 'desc'])(
-    'a log export from pods contains all records in the order %s, with any memory limit',
+    'a log export from pods contains all records in the order %s, even with a low memory limit',
     async (order) => {
       put('a', many(300, 'a'));
       put('b', many(300, 'b'));
@@ -115,7 +115,7 @@ describe('a log export from pods', () => {
     },
   );
 
-  test('a log export from pods reports the records of a single second that did not fit', async () => {
+  test('a log export from pods reports an omission if the records of a single second exceed the memory limit', async () => {
     put(
       'a',
       Array.from({ length: 100 }, () => [1, 'x'.repeat(100)] as const),
@@ -196,7 +196,7 @@ describe('a log query of pods', () => {
     ]);
   });
 
-  test('a log query of pods ends at once when it is aborted', async () => {
+  test('an aborted log query of pods ends at once', async () => {
     put('a', [[1, 'x']]);
     const log = cluster.podLogs.logs.get('n/a/c');
     if (log !== undefined) log.hangs = true;
@@ -223,11 +223,11 @@ describe('a log query of pods', () => {
     expect([found.total, found.partial?.reason]).toEqual([1, 'the logs of n/b/c are not available from the nodes']);
   });
 
-  test('a log query of pods treats containers that have not started or no longer exist as empty, and reports rejected ones', async () => {
+  test('a log query of pods omits containers that have no log, and reports containers whose log the caller is not allowed to read', async () => {
     put('a', [[1, 'x']]);
     for (const [name, code, reason] of [
       ['waits', 400, 'BadRequest'],
-      // The log of a pod without a node.
+      // The kubelet returns 204 for a pod without a node.
       ['pending', 204, ''],
       ['gone', 404, 'NotFound'],
       ['secret', 403, 'Forbidden'],
@@ -240,7 +240,7 @@ describe('a log query of pods', () => {
     expect([found.total, found.partial?.reason]).toEqual([1, 'you are not allowed to read the logs of n/secret/c']);
   });
 
-  test('a log query of pods sorts records by time across time zones', async () => {
+  test('a log query of pods returns times in UTC for a kubelet in another time zone', async () => {
     put('a', []);
     cluster.podLogs.put('n/a/c', { time: '2023-11-15T03:43:25.5+05:30', log: 'east' });
     const { records } = await storeWith().query(selection, page('asc', 0, 10), never);
@@ -290,7 +290,7 @@ describe('following pod logs', () => {
     for (const one of [first, second, other]) await one?.return({});
   });
 
-  test('following pod logs ends when it is aborted while its reader is busy with the last records', async () => {
+  test('following pod logs ends when the request is aborted while its reader is busy with the last records', async () => {
     const aborted = new AbortController();
     const following = await followed(aborted.signal);
     aborted.abort(new Error('the client has gone'));
@@ -382,7 +382,7 @@ test('FirstEntries keeps the first log records in order', () => {
   );
 });
 
-test('export windows cover every second exactly once, and do not exceed the maximum size unless they cover a single second', () => {
+test('the time windows of an export cover each second once, and only windows of a single second exceed the maximum size', () => {
   const sizes = fc.array(fc.tuple(fc.nat(100_000), fc.integer({ min: 1, max: 500 })), { maxLength: 200 });
   fc.assert(
     fc.property(sizes, (all) => {

@@ -9,7 +9,7 @@ test.each<[string, Phrase]>([
   [' conn', { words: ['conn'], isOpenBefore: false, isOpenAfter: true }],
   ['conn=', { words: ['conn'], isOpenBefore: true, isOpenAfter: false }],
   ['[conn]', { words: ['conn'], isOpenBefore: false, isOpenAfter: false }],
-  // Between letters these characters are part of a word.
+  // Dots, apostrophes and colons between letters are part of a word.
   [".conn'", { words: ['conn'], isOpenBefore: true, isOpenAfter: true }],
   ['_conn:', { words: ['_conn'], isOpenBefore: true, isOpenAfter: true }],
   ['GET /api ', { words: ['get', 'api'], isOpenBefore: true, isOpenAfter: false }],
@@ -21,7 +21,7 @@ test.each(['', ' ', '->', '__', '...'])('the log keyword %j has no words', (keyw
   expect(phraseIn(keyword)).toBeUndefined();
 });
 
-/** Matches as the store does. */
+/** Reports whether the log store finds the phrase in the text. */
 function finds({ words, isOpenBefore, isOpenAfter }: Phrase, text: string): boolean {
   const found = (tokensOf(text) ?? []).map(({ word }) => word);
   const [first = '', last = ''] = [words[0], words.at(-1)];
@@ -40,7 +40,7 @@ function finds({ words, isOpenBefore, isOpenAfter }: Phrase, text: string): bool
   );
 }
 
-test('every substring of a log text is found', () => {
+test('every substring of a log text with at least one word finds this text', () => {
   const texts = fc.string({ unit: fc.constantFrom(...Array.from(`aB1_.:',;-/ "=`)), minLength: 1, maxLength: 30 });
   const isFound = fc.property(texts, fc.nat(29), fc.integer({ min: 1, max: 30 }), (text, from, length) => {
     const phrase = phraseIn(text.slice(from, from + length).toUpperCase());
