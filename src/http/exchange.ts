@@ -25,7 +25,10 @@ const linger = 500;
 /** Maximum bytes of a small response, which fits into the buffer of its stream. */
 const maxSmallResponse = 16 * 1024;
 
-/** Small responses hold about 20 KB each, including the HTTP/2 stream. Clients read them within milliseconds. */
+/**
+ * Small responses that clients have not read. Each holds about 20 KB, including the HTTP/2 stream. Clients read small
+ * responses within milliseconds.
+ */
 const smallResponses = new UnreadResponses(4_000);
 /** Documents shared by all callers. Clients may take seconds to read a document, so documents have their own limit. */
 const documents = new UnreadResponses(1_000);

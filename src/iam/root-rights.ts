@@ -92,8 +92,9 @@ const batchSize = 50;
 
 /**
  * Returns a root-equivalent right that the account has by its name alone and the caller does not have; undefined if
- * there is none. Root-equivalent are the rights that `rootRightsOf` returns, and all rights other than reads at cluster
- * scope, in kube-system and in the release's namespace. Throws 503 when kube-apiserver cannot be reached.
+ * there is none. All rights that `rootRightsOf` returns are root-equivalent. All rights other than reads are
+ * root-equivalent at cluster scope, in kube-system and in the release's namespace. Throws 503 when kube-apiserver
+ * cannot be reached.
  */
 export async function missingRootRight(
   { authorizer, client, release }: { authorizer: Authorizer; client: Pick<KubeClient, 'stream'>; release: Release },

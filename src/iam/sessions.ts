@@ -1,4 +1,7 @@
-/** `users/{u}/sessions`: lists and revokes the sessions of a user. Users need no right for their own sessions. */
+/**
+ * Serves `users/{u}/sessions`, which lists and revokes the sessions of a user. Users need no right for their own
+ * sessions.
+ */
 import { iamAPIVersion, iamGroup } from '../config/names.ts';
 import type { Directory } from '../accounts/directory/directory.ts';
 import { loginOf, loginsOf } from '../accounts/directory/subjects.ts';

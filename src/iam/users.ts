@@ -1,5 +1,5 @@
 /**
- * `users` of iam.platform.io: reads come from the cache. Writes are sent as the caller, so that kube-apiserver
+ * Serves `users` of iam.platform.io. Reads come from the cache. Writes are sent as the caller, so that kube-apiserver
  * authorizes and audits the caller. Users are allowed to read their own user and change its displayName, which is
  * written as this server.
  */

@@ -34,7 +34,7 @@ export function fields(message: Buffer, wanted: number): readonly Buffer[] {
 }
 
 /**
- * The four bytes before each protobuf message of Kubernetes, a runtime.Unknown (k8s.io/apimachinery
+ * The four bytes that precede each Kubernetes object in protobuf, which is a runtime.Unknown (k8s.io/apimachinery
  * pkg/runtime/serializer/protobuf).
  */
 const magic = Buffer.from('k8s\0', 'latin1');

@@ -11,7 +11,7 @@ export interface Time {
 /** Matches RFC 3339 times. Digits after the ninth are ignored, as in Go. */
 const pattern = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9})\d*)?(Z|[+-]\d\d:\d\d)$/;
 
-/** Returns undefined if the text is not an RFC 3339 time. */
+/** Parses an RFC 3339 time. Returns undefined for any other text. */
 export function parseTime(text: string): Time | undefined {
   const match = pattern.exec(text);
   if (match === null) return undefined;

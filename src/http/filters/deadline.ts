@@ -10,8 +10,8 @@ const maxDuration = 60_000;
 const maxProxiedDuration = 65_000;
 
 /**
- * Ends requests after 60 s, or after a shorter `?timeout=32s` (sent by kubectl). Watches and streams have no deadline
- * here. The error response is written by `writeError`, not by the handler.
+ * Ends requests after 60 s, or after a shorter `?timeout=32s` (sent by kubectl). This filter sets no deadline for
+ * watches and streams. The error response is written by `writeError`, not by the handler.
  */
 export const deadline =
   (writeError: (exchange: Exchange, error: Error) => void): RequestFilter =>

@@ -25,7 +25,7 @@ export interface JSONValue {
    * accepts.
    */
   readonly contentType: string;
-  /** Value, undefined if there is no body. */
+  /** Value; undefined if there is no body. */
   readonly value: unknown;
 }
 
