@@ -15,7 +15,7 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const)
   });
 
 async function run(argv: readonly string[]): Promise<number> {
-  // Older versions lack functions that other modules import.
+  // Older versions of Node.js lack functions that other modules import.
   const problem = (await import('./runtime/package.ts')).nodeProblem();
   if (problem !== undefined) {
     process.stderr.write(`platform-apiserver ${problem}\n`);

@@ -1,6 +1,6 @@
 /**
- * Jest reporter used by test/suite.ts: prints one line per file, and keeps a report that is complete at any moment,
- * even if jest is killed.
+ * Jest reporter used by test/suite.ts: prints one line per file, and updates a report after each file, so that the
+ * report is complete even if jest is killed.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { relative } from 'node:path';
@@ -15,7 +15,7 @@ export interface Report {
   readonly unfinished: readonly string[];
   /** Failures of each failed file, formatted for people. */
   readonly failures: readonly string[];
-  /** Reason why no further file was run, in one line. */
+  /** Reason in one line why no further test files ran. */
   readonly aborted?: string | undefined;
   /** CPU time of jest and of all its finished child processes; missing until jest ends. */
   readonly cpuSeconds?: number;
@@ -34,7 +34,7 @@ interface TestResult {
   readonly ancestorTitles: readonly string[];
 }
 
-/** The parts of jest's result for one file that are used. */
+/** The fields of jest's result for one file that the reporter reads. */
 interface FileResult {
   readonly numPassingTests: number;
   readonly numFailingTests: number;
@@ -45,7 +45,7 @@ interface FileResult {
   readonly console?: readonly { readonly type: string; readonly message: string }[];
 }
 
-/** The parts of jest's totals that are used. */
+/** The fields of jest's totals that the reporter reads. */
 interface Totals {
   readonly numPassedTests: number;
   readonly numFailedTests: number;
@@ -98,7 +98,7 @@ const print = (lines: readonly string[]): void => {
   process.stderr.write(`${lines.join('\n')}\n`);
 };
 
-/** Returns one line for the file, and one for each failed test. */
+/** Returns one line for the file, and one line for each failed test. */
 function fileLines(path: string, result: FileResult, isFailed: boolean): string[] {
   const seconds = `${(result.perfStats.runtime / 1_000).toFixed(1)} s`;
   const tests = `${result.numPassingTests + result.numFailingTests} tests`;
@@ -109,7 +109,10 @@ function fileLines(path: string, result: FileResult, isFailed: boolean): string[
   ];
 }
 
-/** Returns the title of a test after those of its groups, except a group whose title it repeats. */
+/**
+ * Returns the titles of the groups of a test, followed by the title of the test. Omits a group whose title the test
+ * repeats.
+ */
 const nameOf = ({ title, ancestorTitles }: TestResult): string =>
   [...ancestorTitles.filter((group) => !title.startsWith(group)), title].join(' › ');
 
@@ -128,7 +131,7 @@ function cpuSeconds(): number {
   return (user + system) / 1e6 + childrenTicks() / ticksPerSecond;
 }
 
-/** Returns 0 on systems without /proc. */
+/** Returns the CPU time of finished child processes in ticks; 0 on systems without /proc. */
 function childrenTicks(): number {
   try {
     const stat = readFileSync('/proc/self/stat', 'latin1');

@@ -1,9 +1,10 @@
-/** Order of test files for jest: the same in every run, independent of jest's cache of earlier ones. */
+/** Order of test files for jest: the same order in every run, independent of jest's cache of earlier runs. */
 import { relative } from 'node:path';
 
 /**
- * The conformance files take longest: started last, one of them would run alone while other workers are idle. The unit files collect
- * garbage, which takes five times as long in a worker that has kept the modules of other files.
+ * Files that run first. The conformance files take longest. If such a file started last, it would run alone while other
+ * workers are idle. The unit files collect garbage, which takes five times as long in a worker that has kept the
+ * modules of other files.
  */
 const first = [
   'test/conformance/framing',
@@ -18,7 +19,7 @@ const first = [
 /** Files that stop kube-apiserver run last, so that a failed restart makes no other file fail. */
 const last = ['test/integration/gateway', 'test/integration/aggregator', 'test/integration/clients'];
 
-/** Seconds of slow integration files, for parts of equal length. */
+/** Duration of slow integration files in seconds, to divide the files into parts of equal duration. */
 const seconds = new Map(
   Object.entries({
     clients: 128,
@@ -52,13 +53,16 @@ const compare = (a: TestFile, b: TestFile): number =>
 
 const secondsOf = (file: TestFile): number => seconds.get(nameOf(file)) ?? usualSeconds;
 
-/** Implements the methods that jest calls, without state between runs. */
+/** Implements the sequencer methods that jest calls. No data is kept between runs. */
 export default class Sequencer {
   sort<T extends TestFile>(tests: readonly T[]): T[] {
     return tests.toSorted(compare);
   }
 
-  /** Returns one of the parts. Files are assigned in descending length, each to the shortest part so far. */
+  /**
+   * Returns the files of one part. Files are assigned in descending order of duration, each to the part with the
+   * shortest total duration so far.
+   */
   shard<T extends TestFile>(
     tests: readonly T[],
     { shardIndex, shardCount }: { shardIndex: number; shardCount: number },
@@ -77,6 +81,6 @@ export default class Sequencer {
   }
 
   cacheResults(): void {
-    // The order does not depend on earlier results.
+    // Results are not cached, because the order does not depend on them.
   }
 }

@@ -1,6 +1,9 @@
 import { stripTypeScriptTypes } from 'node:module';
 
-/** A jest transform: TypeScript to JavaScript by blanking the types, which keeps every line and column. */
+/**
+ * A jest transform from TypeScript to JavaScript. The transform replaces types by blanks, so that lines and columns do
+ * not change.
+ */
 export default {
   process: (source: string): { code: string } => ({ code: stripTypeScriptTypes(source, { mode: 'strip' }) }),
 };

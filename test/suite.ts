@@ -11,7 +11,7 @@ import type { Report } from './reporter.ts';
 export interface Suite {
   /** Folder of the suite. */
   readonly name: string;
-  /** Runs only one of several parts, such as `2/3`. */
+  /** Part of the suite to run, such as `2/3`. */
   readonly part?: string;
   /** Options of jest. */
   readonly options: readonly string[];
@@ -25,9 +25,9 @@ export interface Outcome {
   readonly passed: number;
   readonly failed: number;
   readonly seconds: number;
-  /** Missing if the suite was killed. */
+  /** CPU time of the suite; undefined if the suite was killed. */
   readonly cpuSeconds: number | undefined;
-  /** Reason why the suite failed other than failed tests; '' if there is none. */
+  /** Reason other than failed tests why the suite failed; '' if there is none. */
   readonly problem: string;
   /** Failures of each failed file, formatted for people. */
   readonly failures: readonly string[];
@@ -35,7 +35,7 @@ export interface Outcome {
 
 const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
-/** `progress` is the destination of jest's output. */
+/** Runs a suite. `progress` is the destination of jest's output. */
 export async function runSuite(
   { name, part, options, nodeOptions = [], limit }: Suite,
   progress: 'inherit' | 'ignore' = 'inherit',
@@ -71,12 +71,12 @@ export async function runSuite(
   }
 }
 
-/** Waits until jest ends. Kills it after `limit` seconds, or when this process ends. */
+/** Waits until jest ends. Kills jest after `limit` seconds, or when this process ends. */
 async function ended(jest: ChildProcess, limit: number): Promise<{ code: number | null; isTooLong: boolean }> {
   const end = (): void => {
     if (jest.pid !== undefined) process.kill(-jest.pid, 'SIGKILL');
   };
-  // Ctrl-C at the terminal does not reach another process group.
+  // Signals are forwarded, because Ctrl-C at the terminal does not reach another process group.
   const endAll = (signal: NodeJS.Signals): void => {
     end();
     process.kill(process.pid, signal);

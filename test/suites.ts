@@ -1,8 +1,9 @@
 /**
- * `node test/suites.ts [unit] [conformance] [conformance/log-store] [integration]` runs the named suites, all by default. The two halves of
- * the integration suite and the other suites run in parallel, since none of them keeps two cores busy. The script prints the failures, then
- * the duration, budget and CPU time of each suite, then the number of tests. A suite over its budget causes only a warning, since the
- * duration depends on the machine; a hanging suite is killed. Exit codes: 0 if all tests passed, 1 after a failure, 2 for a wrong command line.
+ * `node test/suites.ts [unit] [conformance] [conformance/log-store] [integration]` runs the named suites. Default: all
+ * suites. The two halves of the integration suite and the other suites run in parallel, because none of them keeps two
+ * cores busy. The script prints the failures, then the duration, budget and CPU time of each suite, then the number of
+ * tests. A suite that exceeds its budget causes only a warning, because the duration depends on the machine. A hanging
+ * suite is killed. Exit codes: 0 if all tests passed, 1 after a failure, 2 for a wrong command line.
  */
 import { existsSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
@@ -11,27 +12,30 @@ import { runSuite, type Outcome, type Suite } from './suite.ts';
 
 interface Budgeted extends Omit<Suite, 'limit'> {
   /**
-   * Expected seconds in parallel with the other lanes on two cores, with warm caches of downloads and builds. The halves of the
-   * integration suite took 422 s and 517 s on an idle machine on 2026-11-23, log-store took 676 s, unit 143 s and conformance 165
-   * s. A busy machine takes up to half as long again.
+   * Expected duration in seconds on two cores, with the other lanes in parallel and with warm caches of downloads and
+   * builds. The halves of the integration suite took 422 s and 517 s on an idle machine on 2026-11-23, log-store took
+   * 676 s, unit 143 s and conformance 165 s. On a busy machine, the suites take up to 1.5 times as long.
    */
   readonly budget: number;
   /** The suites of a lane run sequentially. The lanes run in parallel. */
   readonly lane: 'first' | 'second' | 'third';
 }
 
-/** Ends only hanging tests, even on a busy machine; jest's default of 5 s would end others, too. */
+/**
+ * Timeout of a test, which ends only hanging tests, even on a busy machine. jest's default of 5 s would also end tests
+ * that are only slow.
+ */
 const testTimeout = '--testTimeout=120000';
 
 /**
- * Restarts a worker whose heap has grown. Jest keeps the modules of all files that a process has run, and each garbage collection scans
- * them. Tests that collect garbage took 12 to 25 times their CPU time in the unit suite.
+ * Restarts a worker whose heap has grown. Jest keeps the modules of all files that a process has run, and each garbage
+ * collection scans them. Tests that collect garbage took 12 to 25 times their CPU time in the unit suite.
  */
 const idleMemory = (megabytes: number): string => `--workerIdleMemoryLimit=${megabytes}MB`;
 
 /**
- * Makes garbage collections rarer. Jest reloads every module for each file, and modules survive each collection of the young generation:
- * with Node's default sizes, collections took twice as long.
+ * Makes garbage collections rarer. Jest reloads every module for each file, and modules survive each collection of the
+ * young generation: with Node's default sizes, collections took twice as long.
  */
 const largeHeap = ['--min-semi-space-size=32', '--max-semi-space-size=64', '--initial-heap-size=512'];
 
@@ -46,9 +50,10 @@ const suites: readonly Budgeted[] = [
     budget: 900,
     options: ['--runInBand', testTimeout],
   })),
-  // The suites run sequentially, since each real server needs much memory.
+  // The test files run sequentially, because each real server needs much memory.
   { name: 'conformance/log-store', lane: 'third', budget: 1_000, options: ['--runInBand', testTimeout] },
-  // Uses all cores: by default, jest leaves one core out, and would run sequentially on two cores.
+  // The suite uses all cores. By default, jest leaves one core unused, and would run the files sequentially on two
+  // cores.
   {
     name: 'unit',
     lane: 'first',
@@ -60,7 +65,7 @@ const suites: readonly Budgeted[] = [
     name: 'conformance',
     lane: 'second',
     budget: 240,
-    // More workers than cores, since many of these files wait for timers of the server.
+    // The suite has more workers than cores, because many of its files wait for timers of the server.
     options: [
       `--maxWorkers=${cores + 1}`,
       idleMemory(256),
@@ -95,7 +100,7 @@ async function runLane(lane: readonly Budgeted[]): Promise<Finished[]> {
 }
 
 const started = performance.now();
-// Builds the server once for the servers of both parts.
+// The server is built once for both parts.
 if (chosen.some(({ name }) => name === 'integration')) {
   await buildOnce();
   process.env[builtVariable] = 'true';

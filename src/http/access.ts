@@ -3,19 +3,19 @@
  * errors from them.
  */
 export type Access =
-  /** Filters read no credentials. A handler may read some, such as the cookie of a page. */
+  /** Filters authenticate no caller. A handler can still read credentials, such as the cookie of a page. */
   | { readonly kind: 'anonymous' }
   /**
    * The caller is authenticated only if the query has `parameter`. A caller with valid credentials then needs the right
    * to the path; invalid credentials are ignored.
    */
   | { readonly kind: 'optional'; readonly parameter: string }
-  /** OAuth: the handler authenticates the client or the token and reports failures as OAuth errors. */
+  /** The handler of an OAuth endpoint authenticates the client or the token and reports failures as OAuth errors. */
   | { readonly kind: 'client'; readonly schemes: readonly ('bearer' | 'client')[] }
   /**
-   * Authentication is required. `rights` names the function that checks further rights: the route's `authorize`, or its
-   * handler if the rights depend on the parsed query or kube-apiserver decides. `passwordChange` also allows users who
-   * must change their password, unless the path names another user.
+   * Authentication is required. `rights` names the function of the route that checks further rights. `handler` is for
+   * rights that depend on the parsed query, or that kube-apiserver checks. `passwordChange` also allows users who must
+   * change their password, unless the path names another user.
    */
   | {
       readonly kind: 'authenticated';
@@ -37,7 +37,7 @@ export const needsIdentity = ({ kind }: Access): boolean => kind === 'authentica
 
 const byStrictness: readonly Access['kind'][] = ['anonymous', 'client', 'optional', 'authenticated', 'authorized'];
 
-/** Returns the access that a request requires if none of the routes of its path serves its method. */
+/** Returns the access that a request requires if routes serve its path, but none of them serves its method. */
 export function strictest(all: readonly Access[]): Access {
   const access = all.toSorted((a, b) => byStrictness.indexOf(b.kind) - byStrictness.indexOf(a.kind))[0];
   // `passwordChange` applies only to the method of its own route.

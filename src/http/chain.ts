@@ -72,8 +72,7 @@ export function createHttpHandler(routes: readonly Route[], options: ChainOption
     authentication(options.authenticator, awaitingAuthentication(requests)),
     audit(options.auditor),
     inFlight(requests),
-    // This filter precedes the review of rights. From here on, a stream ends when the identity that opened it is
-    // revoked.
+    // This filter precedes the access review, so that a stream also ends if its session is revoked during the review.
     options.openStreams.filter(options.authenticator),
     impersonation(options.authorizer, options.gateway),
     authorization(options.authorizer),

@@ -52,9 +52,9 @@ export interface RouteDefinition<P extends string, A extends Access, Q, B, G> ex
   /** Markdown that states the required right and other facts for callers. */
   readonly description: string;
   readonly access: A;
-  /** Descriptions by name. */
+  /** Descriptions of the path parameters, by parameter name. */
   readonly pathParameters?: Readonly<Record<PathNames<P>, string>>;
-  /** Parameters of the query; if undefined, the query is ignored. */
+  /** Query parameters. If undefined, the query is ignored. */
   readonly query?: QueryParameters<Q>;
   readonly headers?: readonly ParameterDescription[];
   readonly body?: RequestBody<B>;

@@ -15,20 +15,25 @@ import { noRoute, type Arrival, type MatchedRoute, type RequestContext, type Req
 import { cutConnection, http2StreamOf } from './response/cut-off.ts';
 import { UnreadResponses } from './unread-responses.ts';
 
-/** Shared reason of all aborts: Node would create a DOMException with a stack for each. */
+/**
+ * Reason that all aborts share. Without a reason, Node would create a DOMException with a stack trace for each abort.
+ */
 const requestOver = Object.assign(new Error('the request is over'), { name: 'AbortError' });
 
-/** Milliseconds to wait for the rest of a request after its response is sent, and for the reset of a stream. */
+/** Milliseconds to wait for the rest of a request after its response is sent, and for a reset stream to close. */
 const linger = 500;
 /** Maximum bytes of a small response, which fits into the buffer of its stream. */
 const maxSmallResponse = 16 * 1024;
 
-/** Small responses hold about 20 KB each, including the HTTP/2 stream. Clients read them within milliseconds. */
+/**
+ * Small responses that clients have not read. Each holds about 20 KB, including the HTTP/2 stream. Clients read small
+ * responses within milliseconds.
+ */
 const smallResponses = new UnreadResponses(4_000);
 /** Documents shared by all callers. Clients may take seconds to read a document, so documents have their own limit. */
 const documents = new UnreadResponses(1_000);
 
-/** Route of a request that is not matched yet. */
+/** Route of a request until the routing filter has found its route. */
 const unmatched = noRoute(authorizedByPath);
 
 /** State of one request. Filters set its properties, and handlers see it as a RequestContext. */
@@ -52,7 +57,7 @@ export class Exchange implements RequestContext {
   audit: AuditRecord | undefined;
   #annotations: Map<string, string> | undefined;
   arrival: Arrival | undefined;
-  /** Collector of the request body for the audit event; undefined if the audit policy shows no bodies. */
+  /** Collector of the request body for the audit event; undefined if the audit policy records no request bodies. */
   requestBody: AuditBody | undefined;
   /** Span of the request; undefined while tracing is off. */
   span: ServerSpan | undefined;
@@ -102,7 +107,7 @@ export class Exchange implements RequestContext {
     return (this.#query ??= new URLSearchParams(this.search));
   }
 
-  /** The path and query without secrets; shortened while the caller is not authenticated. */
+  /** The path and query without secrets. The path and query are shortened while the caller is not authenticated. */
   get shownURL(): string {
     const shown = (this.#shownURL ??= shownURL(this.#url));
     return this.user === undefined ? anonymousURL(shown) : shown;
@@ -113,7 +118,7 @@ export class Exchange implements RequestContext {
     this.audit?.annotate(key, value);
   }
 
-  /** Returns the last value of an annotation. */
+  /** Returns the last value of an annotation of the audit event. */
   annotation(key: string): string | undefined {
     return this.#annotations?.get(key);
   }
@@ -135,8 +140,8 @@ export class Exchange implements RequestContext {
   }
 
   /**
-   * Runs `release` when the response is written, before the client has read it. Use it for shared resources such as
-   * slots. Otherwise a client that does not read could hold them indefinitely.
+   * Runs `release` when the response is written, before the client has read it. Use this method for shared resources
+   * such as slots, which a client that does not read the response could otherwise hold indefinitely.
    */
   onResponseWritten(release: () => void): void {
     if (this.#ended) release();
@@ -161,7 +166,7 @@ export class Exchange implements RequestContext {
     if (!this.#ended) this.#removeUnread ??= unread.add(this);
   }
 
-  /** Calls the listener when the user changes; at once if the user has changed already. */
+  /** Calls the listener whenever the user changes, and at once if the user has already changed. */
   onUserChange(listener: () => void): void {
     (this.#userListeners ??= []).push(listener);
     if (this.#userChanged) listener();
@@ -173,7 +178,7 @@ export class Exchange implements RequestContext {
       checked().catch((error: unknown) => {
         if (this.#over) return;
         if (!(error instanceof StatusError)) this.log.error('stream recheck failed', { auditID: this.auditID, error });
-        // 429 means that there is no decision yet.
+        // Status 429 means that the rights were not reviewed, so the stream continues.
         else if (error.code < 500 && error.code !== 429) refuse(error);
       });
     };
@@ -181,7 +186,7 @@ export class Exchange implements RequestContext {
     if (this.#userChanged) recheck();
   }
 
-  /** Runs the checks again: the caller may have lost rights since the stream started. */
+  /** Repeats the checks of the stream, because the caller may have lost rights since the stream started. */
   recheck(): void {
     for (const recheck of this.#rechecks ?? []) recheck();
   }
@@ -205,12 +210,15 @@ export class Exchange implements RequestContext {
     return this.#ended;
   }
 
-  /** True once the request is aborted or has ended, so that no client waits for a response. */
+  /** True once the request is aborted or has ended. No client waits for a response then. */
   get isOver(): boolean {
     return this.#over;
   }
 
-  /** Ends the work for the request, because the client disconnected, the deadline passed, the session was revoked or the server drains. */
+  /**
+   * Ends the work for the request, because the client disconnected, the deadline passed, the session was revoked or the
+   * server drains.
+   */
   abort(reason: unknown = requestOver): void {
     this.#over = true;
     this.#abort?.abort(reason);
@@ -249,8 +257,9 @@ export class Exchange implements RequestContext {
     else
       stream.once('finish', () => {
         end();
-        // RFC 9113 section 8.1: NO_ERROR requests the client to stop sending the request. The reset is delayed because it may overtake the end
-        // of the response, which kube-apiserver and all Go clients would then treat as incomplete.
+        // RFC 9113 section 8.1: NO_ERROR requests the client to stop sending the request. The reset is delayed because
+        // it may overtake the end of the response, which kube-apiserver and all Go clients would then treat as
+        // incomplete.
         stream.resume();
         const cut = setTimeout(() => stream.close(constants.NGHTTP2_NO_ERROR), linger);
         stream.once('close', () => clearTimeout(cut));

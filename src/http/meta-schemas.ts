@@ -25,7 +25,7 @@ export const typeMeta = <const K extends string, const V extends string = string
 /** An empty object. */
 export const nothing = named('Nothing', object({}));
 
-/** Marks an incomplete response. */
+/** Property that marks a response as incomplete. */
 export const partialSchema = named(
   'Partial',
   described('Present if the response is incomplete', object({ reason: described('Human-readable reason', text) })),
@@ -125,7 +125,7 @@ export const objectMetaSchema = named(
 
 const listMeta = named('ListMeta', object({}, { resourceVersion: described('Version from which to watch', text) }));
 
-/** Returns the schema of a list on /kapis. `kind` is the kind of its items, if it is known. */
+/** Returns the schema of a list on /kapis. `kind` is the kind of the items, if the kind is known. */
 export const listSchema = <S extends Schema>(name: string, item: S, kind?: string) =>
   named(
     name,

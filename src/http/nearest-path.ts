@@ -1,6 +1,6 @@
 /**
- * Suggests a path for a requested path that no route serves. Only route paths and the requested path itself are used,
- * never objects.
+ * Suggests a path for a requested path that no route serves. The suggestion depends only on the routes and the
+ * requested path, never on objects.
  */
 import { editsBetween, maxEdits } from '../config/error-map.ts';
 import type { Route } from './route.ts';
@@ -23,8 +23,8 @@ const isPrefix = (path: readonly string[], route: readonly string[]): boolean =>
   route.length < path.length && route.every((segment, at) => isParameter(segment) || segment === path[at]);
 
 /**
- * Returns a function that describes the nearest path. This is a route whose segments differ by likely typos, otherwise
- * the longest route that is a prefix of the path. The function returns '' if there is no such route.
+ * Returns a function that describes the nearest path. The nearest path is a route whose segments differ by likely
+ * typos, otherwise the longest route that is a prefix of the path. The function returns '' if there is no such route.
  */
 export function nearestPath(routes: readonly Pick<Route, 'path' | 'removed'>[]): (path: string) => string {
   const known = [...new Set(routes.filter(({ removed }) => removed !== true).map(({ path }) => path))]

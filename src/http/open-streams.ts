@@ -24,13 +24,15 @@ export class OpenStreams {
   readonly #bySession = new Map<string, Set<Exchange>>();
   #hasEnded = false;
 
-  /** Returns the filter that runs after `authenticate` has authenticated the request. */
+  /**
+   * Returns the filter that registers open streams. The filter runs after `authenticate` has authenticated the request.
+   */
   filter(authenticate: Authenticator): RequestFilter {
     return (exchange) => {
       if (!exchange.info.isLongRunning) return;
-      // A connection may send one more request after the listeners have closed.
+      // A client can send one more request on an open connection after the listeners have closed.
       if (this.#hasEnded) throw serviceUnavailable('the server is shutting down');
-      // The session of a credential never changes.
+      // A credential belongs to the same session for its whole lifetime.
       const sid = exchange.user?.sessionID;
       const open = { authenticate, at: this.#wheel.put(exchange, nextRecheck(exchange)) };
       this.#open.set(exchange, open);
@@ -53,9 +55,9 @@ export class OpenStreams {
   }
 
   /**
-   * Authenticates all streams again after users or clients changed. A stream ends if its credential is no longer valid;
-   * if the groups of its user changed, its rights are reviewed at once. A stream continues if it cannot be
-   * authenticated now.
+   * Authenticates all streams again after users or clients changed. A stream ends if its credential is no longer valid.
+   * If the groups of a user changed, the rights of the user's streams are reviewed at once. A stream continues if the
+   * server cannot authenticate it at the moment.
    */
   async recheck(): Promise<void> {
     const slice = new Slice();
@@ -66,9 +68,9 @@ export class OpenStreams {
   }
 
   /**
-   * Accepts no further streams, and ends the open ones evenly spread over `spread` milliseconds, so that their clients
-   * do not reconnect at the same time. Streams to and from pods, such as exec, continue until their connection is
-   * closed: clients cannot resume them at another replica.
+   * Accepts no further streams, and ends the open streams. The ends are spread evenly over `spread` milliseconds, so
+   * that clients do not reconnect at the same time. Streams to and from pods, such as exec, continue until their
+   * connection is closed: clients cannot resume them at another replica.
    */
   endAll(spread: number): void {
     this.#hasEnded = true;
@@ -80,7 +82,8 @@ export class OpenStreams {
   #recheck(exchange: Exchange): void {
     const open = this.#open.get(exchange);
     if (open === undefined) return;
-    // There is no event for a deleted ServiceAccount, a deleted pod or an expired token.
+    // No event reports a deleted ServiceAccount, a deleted pod or an expired token, so the credential is authenticated
+    // again.
     if (exchange.user?.via === 'token-review') void reauthenticate(exchange, open.authenticate);
     exchange.recheck();
     open.at = this.#wheel.put(exchange, nextRecheck(exchange));

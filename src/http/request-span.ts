@@ -1,4 +1,4 @@
-/** The span of a request. */
+/** Serves requests within trace spans. */
 import { resources } from '../runtime/metrics/definitions.ts';
 import { redactText } from '../runtime/redaction.ts';
 import { runWithin, type ServedRequest, type Tracer } from '../runtime/tracing.ts';
@@ -32,7 +32,7 @@ function describe(exchange: Exchange, isHTTPS: boolean): ServedRequest {
 
 /**
  * Returns the pattern of the path. The pattern of a forwarded request contains the resource if the resource is known.
- * It contains no other part of the path that callers choose, because the number of patterns must stay small.
+ * The pattern contains nothing else that callers choose, because the number of patterns must stay small.
  */
 function routeOf({ route, info, isProxied }: Exchange): string | undefined {
   if (!isProxied) return route.path;

@@ -28,7 +28,7 @@ export interface BodyDescription<S = Schema> {
 export interface ResponseDescription<S = Schema> {
   readonly description: string;
   readonly content?: ContentDescription<S>;
-  /** Descriptions by name. */
+  /** Descriptions of the response headers, by name. */
   readonly headers?: Readonly<Record<string, string>>;
 }
 
@@ -43,8 +43,8 @@ export const inQuery = (name: string, description: string, schema: Schema = text
 });
 
 /**
- * A path segment that filters/request-info.ts accepts: neither `.` nor `..`. The pattern uses only syntax that Go's
- * regexp supports.
+ * A path segment that filters/request-info.ts accepts, which excludes `.` and `..`. The pattern uses only syntax that
+ * Go's regexp supports.
  */
 const segment = text.regex(
   // oxlint-disable-next-line no-control-regex -- the pattern excludes control characters
@@ -83,7 +83,7 @@ export const json = (schema: Schema, description = 'OK'): ResponseDescriptions =
 });
 
 /**
- * Parsed URL of a request (k8s.io/apiserver pkg/endpoints/request/requestinfo.go). Nothing else parses the path. For
+ * Parsed URL of a request (k8s.io/apiserver pkg/endpoints/request/requestinfo.go). No other code parses the path. For
  * `/kapis/resources.platform.io/v1alpha3/nodes/n1`: prefix 'kapis', group 'resources.platform.io', version 'v1alpha3',
  * resource 'nodes', name 'n1', verb 'get'.
  */
@@ -111,8 +111,8 @@ export interface RequestInfo {
 }
 
 /**
- * Moves a request to separate slots while its body arrives, and back. Both methods throw StatusError 429 if no slot is
- * free.
+ * Moves a request to separate slots while its body arrives, and moves it back afterwards. Both methods throw
+ * StatusError 429 if no slot is free.
  */
 export interface Arrival {
   awaitBody(): void;
@@ -147,13 +147,13 @@ export interface RequestContext {
   /** Slots of a login; undefined for other requests. */
   readonly arrival: Arrival | undefined;
   readonly audit: Pick<AuditRecord, 'identify'> | undefined;
-  /** Adds an annotation (audit/annotations.ts) to the audit event. The metrics read it, too. */
+  /** Adds an annotation (audit/annotations.ts) to the audit event. The metrics also read the annotation. */
   annotate(key: string, value: string): void;
   /** Calls `listener` when `user` changes while a stream is open, for example its groups. */
   onUserChange(listener: () => void): void;
   /**
    * Guards an open stream: calls `check` every 10 s and when `user` changes, and `refuse` with a StatusError 4xx that
-   * `check` throws. The stream continues while there is no decision.
+   * `check` throws. The stream continues if the check fails for another reason.
    */
   onRecheck(check: () => Promise<void>, refuse: (error: StatusError) => void): void;
 }
@@ -186,7 +186,7 @@ export interface Route {
   readonly isPage?: boolean;
   /** True if the page returns 404 over plain HTTP. */
   readonly isTLSOnly?: boolean;
-  /** The token endpoint, whose results are counted. */
+  /** True for the token endpoint, whose results are counted in the metrics. */
   readonly issuesTokens?: boolean;
   readonly handler: Handler;
 }
@@ -196,7 +196,8 @@ export type MatchedRoute = Pick<Route, 'access' | 'handler' | 'isPage' | 'isTLSO
   Partial<Pick<Route, 'path'>>;
 
 /**
- * Returns a substitute for paths that no route serves. Its handler throws 404; `hintFor` describes the nearest path.
+ * Returns a substitute for paths that no route serves. The handler of the substitute throws 404. `hintFor` describes
+ * the nearest path.
  */
 export const noRoute = (access: Access, hintFor?: (path: string) => string): MatchedRoute => ({
   access,

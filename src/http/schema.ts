@@ -23,7 +23,6 @@ type Properties = Readonly<Record<string, z.ZodType>>;
 export const text = z.string();
 export const flag = z.boolean();
 export const integer = z.int();
-/** Number of items. */
 export const count = z.int().min(0);
 /** RFC 3339 time. */
 export const time = z.string().meta({ format: 'date-time' });
@@ -67,8 +66,8 @@ export const others = (schema: z.ZodObject) => schema.catchall(text);
 export const notEmpty = (schema: Schema): Schema => (schema instanceof z.ZodString ? schema.min(1) : schema);
 
 /**
- * Removes the default of a parameter that depends on another parameter. Clients that send defaults would otherwise send
- * the parameter alone.
+ * Removes the default of a parameter that depends on another parameter. Otherwise, a client that sends defaults would
+ * send this parameter without the parameter on which it depends.
  */
 export const withoutDefault = (schema: Schema): Schema =>
   schema instanceof z.ZodDefault ? (schema.unwrap() as Schema) : schema;

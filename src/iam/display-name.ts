@@ -12,7 +12,7 @@ export const jsonPatch = 'application/json-patch+json';
 export interface DisplayName {
   /** New displayName; null removes it. */
   readonly displayName: string | null;
-  /** Required version of the object; '' if any is accepted. */
+  /** Required resourceVersion of the object; '' if any resourceVersion is accepted. */
   readonly resourceVersion: string;
 }
 

@@ -5,7 +5,7 @@ import { recordOf } from '../http/request/json-body.ts';
 const isPointer = (value: unknown): boolean => typeof value === 'string' && /^(?:\/|$)/.test(value);
 
 /**
- * Validates a JSON patch (RFC 6902 section 4). Throws 400 naming the invalid operation. kube-apiserver cannot perform
+ * Validates a JSON patch (RFC 6902 section 4). Throws 400 with the invalid operation. kube-apiserver cannot perform
  * this validation: it closes the connection without a response if a patch replaces the whole object without a value.
  */
 export function assertJsonPatch(value: unknown): void {

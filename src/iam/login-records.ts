@@ -1,4 +1,7 @@
-/** `users/{u}/loginrecords`: logins and failed attempts of a user. Users are allowed to read their own. */
+/**
+ * Serves `users/{u}/loginrecords`, the logins and failed attempts of a user. Users are allowed to read their own login
+ * records.
+ */
 import { iamAPIVersion } from '../config/names.ts';
 import type { Directory } from '../accounts/directory/directory.ts';
 import type { LoginHistories } from '../accounts/logins/history.ts';

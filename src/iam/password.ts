@@ -1,8 +1,8 @@
 /**
- * `users/{u}/password`. Changing your own password requires the current one, regardless of your rights: a stolen token
- * must not lock out its owner. Setting the password of another user gives access to that user, and therefore requires
- * the right to `users/password`, the right to impersonate each group of the user, and the rights that the user has by
- * name.
+ * Serves `users/{u}/password`. Changing your own password requires the current password, regardless of your rights,
+ * because a stolen token must not lock out its owner. Setting the password of another user gives access to that user.
+ * The caller therefore needs the right to `users/password`, the right to impersonate each group of the user, and the
+ * rights that the user has by name.
  */
 import { iamGroup } from '../config/names.ts';
 import type { Account } from '../accounts/directory/account.ts';
@@ -31,7 +31,7 @@ export interface PasswordParts extends OwnPasswordParts {
   readonly release: Release;
 }
 
-/** Replaces the name of the OAuth client in login records and limits. No OAuth client can have this name. */
+/** Used instead of the name of an OAuth client in login records and limits. No OAuth client can have this name. */
 const client = 'users/password';
 
 export function passwordRoute(parts: PasswordParts): Route {

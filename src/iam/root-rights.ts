@@ -1,7 +1,7 @@
 /**
  * Rights that are equivalent to root of the cluster or of the platform (docs/security.md). A caller who sets the
- * password of a user can log in as that user. The caller must therefore have every one of these rights that RBAC binds to
- * the user by name.
+ * password of a user can log in as that user. The caller must therefore have every one of these rights that RBAC binds
+ * to the user by name.
  */
 import type { Account } from '../accounts/directory/account.ts';
 import type { Authorizer, ResourceAttributes } from '../auth/authorizers/authorizer.ts';
@@ -73,7 +73,7 @@ const ownSecrets = [
   objectNames.servingCertSecret,
 ];
 
-/** Admission resources: webhooks see or change every object, and policies protect the groups of users. */
+/** Admission resources. Webhooks see or change every object, and policies protect the groups of users. */
 const admission = [
   'mutatingadmissionpolicies',
   'mutatingadmissionpolicybindings',
@@ -92,8 +92,9 @@ const batchSize = 50;
 
 /**
  * Returns a root-equivalent right that the account has by its name alone and the caller does not have; undefined if
- * there is none. Root-equivalent rights are those of `rootRightsOf`, and all rights beyond reading at cluster scope, in
- * kube-system and in the release's namespace. Throws 503 when kube-apiserver cannot be reached.
+ * there is none. All rights that `rootRightsOf` returns are root-equivalent. All rights other than reads are
+ * root-equivalent at cluster scope, in kube-system and in the release's namespace. Throws 503 when kube-apiserver
+ * cannot be reached.
  */
 export async function missingRootRight(
   { authorizer, client, release }: { authorizer: Authorizer; client: Pick<KubeClient, 'stream'>; release: Release },

@@ -23,7 +23,10 @@ const isPlainRead = ({ verb, resource, subresource }: ResourceAttributes): boole
   !['secrets', '*'].includes(resource) &&
   [undefined, 'status', 'scale', 'log'].includes(subresource);
 
-/** Returns each combination that a rule grants. Wildcards are not expanded: only a wildcard covers a wildcard. */
+/**
+ * Returns each combination of verb, group and resource that a rule grants. Wildcards are not expanded, because only a
+ * wildcard covers a wildcard.
+ */
 const rightsIn = (
   namespace: string,
   { verbs, apiGroups = [], resources = [], resourceNames = [] }: Rule,
@@ -40,8 +43,8 @@ const rightsIn = (
 
 /**
  * Returns the rights beyond plain reads that RBAC grants the user in the namespace, including those of
- * ClusterRoleBindings. The rights are read by a SelfSubjectRulesReview that impersonates the user. Throws 503 if the
- * review fails. `incomplete` is ignored, because it is always true with a webhook authorizer; rights that a webhook can
+ * ClusterRoleBindings. The rights come from a SelfSubjectRulesReview that impersonates the user. Throws 503 if the
+ * review fails. `incomplete` is ignored, because it is always true with a webhook authorizer. Rights that a webhook can
  * grant are reviewed separately (root-rights.ts).
  */
 export async function rightsOf(

@@ -1,4 +1,7 @@
-/** `users/{u}/sessions`: lists and revokes the sessions of a user. Users need no right for their own sessions. */
+/**
+ * Serves `users/{u}/sessions`, which lists and revokes the sessions of a user. Users need no right for their own
+ * sessions.
+ */
 import { iamAPIVersion, iamGroup } from '../config/names.ts';
 import type { Directory } from '../accounts/directory/directory.ts';
 import { loginOf, loginsOf } from '../accounts/directory/subjects.ts';
@@ -101,7 +104,7 @@ function logRevocation({ log, auditID, user }: RequestContext, username: string,
   log.info('sessions revoked', { auditID, user: username, by: user?.username, sessions: count });
 }
 
-/** Returns the public properties of a session, without those that could be used to take over the session. */
+/** Returns the public properties of a session, and omits the properties that could be used to take over the session. */
 function shown({ metadata, spec, status }: Session, current: string | undefined): ShownSession {
   const { name, creationTimestamp } = metadata;
   const { userName, clientID, scope, sourceIP, userAgent, createdAt, expiresAt } = spec;

@@ -48,7 +48,7 @@ export function accountOf(directory: Directory, { own, username }: TargetUser): 
   return account;
 }
 
-/** Returns the attributes by which the request is authorized. */
+/** Returns the attributes of the access review for the request. */
 export const attributesOf = (
   { info: { verb, subresource } }: RequestContext,
   username: string,

@@ -1,6 +1,6 @@
 /**
- * `users/{u}/unlock`: resets the failed logins of a user on all replicas. The request requires a right, even for your
- * own user: a stolen token must not allow more guesses.
+ * Serves `users/{u}/unlock`, which resets the failed logins of a user on all replicas. The request requires a right,
+ * even for your own user, because a stolen token must not allow more password guesses.
  */
 import type { Directory } from '../accounts/directory/directory.ts';
 import { isChangeable, type PasswordStore } from '../accounts/passwords/store.ts';

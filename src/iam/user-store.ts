@@ -93,7 +93,7 @@ export class UserStore {
     return user && this.#store(user, () => user);
   }
 
-  /** The store of the current users; the same object until the users change. */
+  /** The store of the current users. The object stays the same until the users change. */
   get store(): Store<UserFields> {
     const configured = [...this.#directory.configuredAccounts()];
     const users = this.#users.list().filter(({ metadata }) => this.#directory.configured(metadata.name) === undefined);

@@ -22,10 +22,13 @@ import { assertJsonPatch } from './json-patch.ts';
 
 export type UserRequest = Pick<RouteRequest<string, typeof authorizedByRoute>, 'req' | 'res' | 'context'>;
 
-/** `isAllowed` is true if the caller has the right by RBAC, and not only because they are the user in the path. */
+/** `isAllowed` is true if the caller has the right by RBAC, and not only because the caller is the user in the path. */
 export type Granted = TargetUser & { readonly isAllowed: boolean };
 
-/** Parsed parameters: `pretty` applies to the response of this server, and kube-apiserver receives the others. */
+/**
+ * Parsed parameters: `pretty` applies to the response of this server, and all other parameters are sent to
+ * kube-apiserver.
+ */
 interface WriteQuery {
   readonly pretty: boolean;
   readonly timeout?: string | undefined;

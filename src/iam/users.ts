@@ -1,5 +1,5 @@
 /**
- * `users` of iam.platform.io: reads come from the cache. Writes are sent as the caller, so that kube-apiserver
+ * Serves `users` of iam.platform.io. Reads come from the cache. Writes are sent as the caller, so that kube-apiserver
  * authorizes and audits the caller. Users are allowed to read their own user and change its displayName, which is
  * written as this server.
  */
@@ -159,7 +159,7 @@ const createRoute = (parts: UsersParts, writer: UserWriter): Route =>
     async handler(request) {
       const { value } = request.body;
       const { name, resourceVersion = '' } = recordOf(recordOf(value)?.['metadata']) ?? {};
-      // kube-apiserver would respond with 500.
+      // kube-apiserver would respond with status 500 to a new object that has a resourceVersion.
       if (resourceVersion !== '') throw badRequest('metadata.resourceVersion must not be set on a new object');
       const username = typeof name === 'string' ? name : '';
       if (parts.directory.configured(username) !== undefined) throw alreadyExists(usersResource, username);

@@ -8,7 +8,7 @@ import { ConfiguredLogStore } from './open-store.ts';
 import { podLister } from './pod-lister.ts';
 import { openStore } from './stores/index.ts';
 
-/** Creates the parts that serve log queries, with the log store that the configuration selects. */
+/** Creates the objects that serve log queries, including the log store that the configuration selects. */
 export function buildLogs(
   { client, live, secrets, lifecycle, log }: ClusterParts,
   { authorizer }: AuthParts,

@@ -33,7 +33,7 @@ export interface LogsParts extends LogAccess {
   readonly logs: Pick<ConfiguredLogStore, 'use'>;
   readonly bounds: LogsBounds;
   readonly client: Pick<KubeClient, 'stream'>;
-  /** Milliseconds since the epoch. */
+  /** Returns the time in milliseconds since the epoch. */
   readonly now?: () => number;
 }
 
@@ -44,7 +44,7 @@ export interface LogsRequest {
   readonly query: LogParameters;
 }
 
-/** First properties of a response: kind and apiVersion if it is a Kubernetes object. */
+/** First properties of a response. A response that is a Kubernetes object starts with `kind` and `apiVersion`. */
 export type ResponseHead = Readonly<Record<string, string>>;
 
 type Result = { query: Found } | { statistics: Statistics } | { histogram: Histogram };

@@ -56,7 +56,10 @@ interface ListRequest {
   readonly context: Pick<RequestContext, 'query'>;
 }
 
-/** Throws 400 for `kubectl get logs`, which requests pages or a table of objects. The message contains a command that returns logs. */
+/**
+ * Throws 400 for `kubectl get logs`, which requests pages or a table of objects. The message contains a command that
+ * returns logs.
+ */
 function assertNoList({ req: { headers }, context: { query } }: ListRequest): void {
   const isTable = parseAccept(headers.accept).some(({ parameters }) => parameters['as'] === 'Table');
   if (!isTable && !query.has('limit')) return;
@@ -67,13 +70,13 @@ function assertNoList({ req: { headers }, context: { query } }: ListRequest): vo
   });
 }
 
-/** Routes for requests through kube-apiserver: responses are Kubernetes objects. */
+/** Routes for requests through kube-apiserver. Their responses are Kubernetes objects. */
 export const aggregatedLoggingRoutes = (parts: LogsParts): Route[] => [
   defineRoute({
     ...common,
     path: `/apis/${group}/${version}/logs`,
     access: authorizedByResource,
-    // Runs before the query is parsed, because the parser would reject `limit` without this hint.
+    // Runs before the query is parsed, because the parser would reject `limit` without naming a command that works.
     authorize: assertNoList,
     handler: logsHandler(parts, { kind, apiVersion: `${group}/${version}` }),
   }),

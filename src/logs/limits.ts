@@ -14,7 +14,7 @@ export const storeLimits = { queries: 16, queriesPerUser: 8, waiting: 200, waiti
 const maxStreamsPerUser = 16;
 
 const mebi = 1024 * 1024;
-/** Responses of at most this many bytes are not counted here; `requests.maxInFlight` limits them. */
+/** Responses of at most this many bytes take no slots of `responses`, because `requests.maxInFlight` limits them. */
 export const smallResponse = 256 * 1024;
 
 /** Limits on the streams and memory of callers, for /kapis and /apis together. */

@@ -1,4 +1,4 @@
-/** Paths of earlier versions. Each path responds with 404 and names its replacement. */
+/** Paths of earlier versions. A request for such a path gets a 404 that names the new path. */
 import { authenticated } from '../http/access.ts';
 import { defineRoute, type PathNames, type PathValues } from '../http/define-route.ts';
 import type { Route } from '../http/route.ts';

@@ -12,8 +12,8 @@ import { audienceOf, grantScope, resourceParameter, scopeParameter } from './sco
 const loopback = /^(http:\/\/(?:127\.0\.0\.1|\[::1\]))(?::\d{1,5})?(?=[/?]|$)/;
 
 /**
- * Returns whether a redirect URI is registered. URIs are compared character by character (RFC 6749 section 3.1.2.3); on
- * loopback addresses any port is accepted (RFC 8252 section 7.3). The URI must be valid, because the pages of this
+ * Returns whether a redirect URI is registered. URIs are compared character by character (RFC 6749 section 3.1.2.3). On
+ * loopback addresses, any port is accepted (RFC 8252 section 7.3). The URI must be valid, because the pages of this
  * server parse it.
  */
 export const isRegistered = (registered: readonly string[], given: string): boolean =>

@@ -17,8 +17,8 @@ export interface BrowserLogin {
 }
 
 /**
- * Returns the login of this browser, and identifies its user in the audit event. Returns undefined if there is none, or
- * if the user must change the password. Throws 503 if the session cannot be read.
+ * Returns the login of this browser, and identifies the user in the audit event. Returns undefined if there is no
+ * login, or if the user must change the password. Throws 503 if the session cannot be read.
  */
 export async function browserLogin(
   { req, context }: Pick<PageRequest, 'req' | 'context'>,

@@ -15,7 +15,7 @@ const invalidClient = (description: string): OAuthError => new OAuthError('inval
 
 interface Credentials {
   readonly id: string;
-  /** Possible secrets: the secret as sent, and form-decoded if that differs. */
+  /** Possible secrets: the secret as sent, and the form-decoded secret if it differs. */
   readonly secrets: readonly string[];
 }
 
@@ -35,8 +35,8 @@ function basic(header: string): Credentials {
 }
 
 /**
- * Returns the secret decoded and as sent, because many clients do not encode it. The number of results depends only on
- * the text that was sent, so this number reveals nothing about the correct secret.
+ * Returns the secret decoded and as sent, because many clients do not encode the secret. The number of results depends
+ * only on the text that was sent, so this number reveals nothing about the correct secret.
  */
 function readingsOf(secret: string): readonly string[] {
   try {
@@ -88,8 +88,8 @@ export async function authenticateClient(
   // Some libraries send an empty secret for public clients by HTTP Basic.
   if (mayBePublic && client?.isPublic === true && credentials.secrets[0] === '') return client;
   if (client?.hasKnownSecret !== true) return await limited(credentials, context, { directory, limiter });
-  // Guesses at a well-known secret are not limited: they gain nothing and cost no hash. A limit would only lock out
-  // everyone.
+  // Guesses at a well-known secret are not limited: they gain nothing and cost no hash. A limit would only lock out all
+  // users of the client.
   if (!(await directory.clients.authenticate(client.name, credentials.secrets, context.sourceIP))) throw wrong();
   return client;
 }

@@ -31,7 +31,7 @@ interface ClientRoute<S extends Shape>
   /** Name of the schema of the form. */
   readonly formName: string;
   readonly fields: S;
-  /** Fields that are described as optional. The handler parses the fields that it needs. */
+  /** Further fields, which the API description shows as optional. The handler parses the fields that it needs. */
   readonly furtherFields?: Shape;
   readonly responses: ResponseDescriptions;
   readonly handler: (request: ClientRequest<Values<S>>) => Promise<void>;
@@ -61,8 +61,11 @@ export const queryOfClients = (descriptions: readonly ParameterDescription[] = [
 });
 
 /**
- * Serves forms of clients in four steps: 1 reject parameters in the URL, 2 read the form, 3 authenticate the client, 4
- * parse the fields.
+ * Serves forms of clients in four steps:
+ * 1. Reject parameters in the URL.
+ * 2. Read the form.
+ * 3. Authenticate the client.
+ * 4. Parse the fields.
  */
 export function clientRoute<const S extends Shape>({
   path,

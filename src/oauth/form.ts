@@ -23,8 +23,8 @@ export const formBody = ({ schema }: OAuthParameters<unknown>, formName?: string
 });
 
 /**
- * Reads the form of a request. Access tokens in a form (RFC 6750 section 2.2) are rejected. Throws OAuthError 415, 413, 408 or 400, and
- * StatusError 429.
+ * Reads the form of a request. Access tokens in a form (RFC 6750 section 2.2) are rejected. Throws OAuthError 415, 413,
+ * 408 or 400, and StatusError 429.
  */
 export async function readForm(req: Request, arrival?: Arrival, wait?: number): Promise<Form> {
   const form = readParameters(pairsOf(textOf(await readBody(req, formType, arrival, wait))));

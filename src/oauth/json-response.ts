@@ -2,7 +2,7 @@ import type { Response } from 'express';
 import { endWith } from '../http/response/write.ts';
 import type { Route } from '../http/route.ts';
 
-/** An endpoint with its part of the server metadata. */
+/** An OAuth endpoint, and the server metadata that describes the endpoint. */
 export interface OAuthEndpoint {
   readonly routes: readonly Route[];
   /** Returns members of the metadata (RFC 8414 section 2). `at` returns the URL of a path below the issuer. */
@@ -22,7 +22,7 @@ export function sendJSON(res: Response, body: object, headers: Readonly<Record<s
   sendText(res, `${JSON.stringify(body)}\n`, { 'Content-Type': 'application/json', ...headers });
 }
 
-/** Sends 200 with this text. */
+/** Sends 200 with a text. */
 export function sendText(res: Response, text: string, headers: Readonly<Record<string, string>>): void {
   for (const [name, value] of Object.entries(headers)) res.setHeader(name, value);
   endWith(res, text);

@@ -1,6 +1,7 @@
 /**
- * OAuth parameters in a query or a form (RFC 6749 sections 3.1 and 3.2). One schema describes them, parses them and defines their types.
- * Unknown parameters are ignored. A parameter without a value counts as omitted. Repeated parameters are rejected.
+ * OAuth parameters in a query or a form (RFC 6749 sections 3.1 and 3.2). One schema describes them, parses them and
+ * defines their types. Unknown parameters are ignored. A parameter without a value counts as omitted. Repeated
+ * parameters are rejected.
  */
 import { errorMap } from '../config/error-map.ts';
 import { descriptionsOf, shown, type QueryParameters, type Shape, type Values } from '../http/request/parameters.ts';
@@ -23,7 +24,10 @@ const valueErrors: Readonly<Partial<Record<string, OAuthErrorCode>>> = {
   response_type: 'unsupported_response_type',
 };
 
-/** Defines parameters by their schemas. Each schema must have a description. `hints` explain why a missing parameter is required. */
+/**
+ * Defines parameters by their schemas. Each schema must have a description. `hints` explain why a missing parameter is
+ * required.
+ */
 export function oauthParameters<const S extends Shape>(
   shape: S,
   hints: Readonly<Partial<Record<string, string>>> = {},

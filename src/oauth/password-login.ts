@@ -72,7 +72,7 @@ interface ProviderResult extends Target {
    * Identity at the provider; undefined if the name is unknown to every provider that is allowed to get the password.
    */
   readonly identity?: Identity | undefined;
-  /** Person, undefined for a wrong password. */
+  /** Person; undefined for a wrong password. */
   readonly person?: Person | undefined;
   readonly outage?: StatusError;
 }
@@ -98,9 +98,9 @@ export class PasswordLogin {
   async verify(typed: Credentials): Promise<Verified> {
     const { client, context } = typed;
     const { directory, limiter } = this.#parts;
-    // This is the value until the outcome is known.
+    // The annotation has this value until the outcome is known.
     context.annotate(annotations.login, 'Unavailable');
-    // No user has a longer name. All longer names are counted together with the empty name.
+    // No user has a name longer than `maxNameLength`. All longer names are counted together with the empty name.
     const username = typed.username.length > maxNameLength ? '' : typed.username;
     const credentials = { ...typed, username };
     const named = directory.named(username);
@@ -269,8 +269,8 @@ export class PasswordLogin {
 }
 
 /**
- * Rethrows an error. A PersonRefused is converted to an OAuthError that discloses the reason, because the person has
- * authenticated.
+ * Converts a `PersonRefused` to an `OAuthError` that discloses the reason, because the person has authenticated.
+ * Rethrows any other error.
  */
 function asRefusal(error: unknown): never {
   throw error instanceof PersonRefused ? new OAuthError('invalid_grant', error.message) : error;

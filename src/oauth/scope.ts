@@ -13,8 +13,8 @@ export const resourceParameter = described(
 
 /**
  * Returns the audience of a token: kube-apiserver by `audience` (RFC 8693 section 2.1), a resource server of the client
- * by `resource` (RFC 8707 section 2), or this server if the request names none. Throws invalid_target for any other
- * audience.
+ * by `resource` (RFC 8707 section 2), or this server if the request names no audience. Throws invalid_target for any
+ * other audience.
  */
 export function audienceOf(
   requested: { readonly audience?: string | undefined; readonly resource?: string | undefined },

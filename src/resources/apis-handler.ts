@@ -1,6 +1,6 @@
 /**
- * Serves `/apis/{group}/{version}/{resource}[/{name}]`: cached objects as an aggregated API, with the semantics of kube-apiserver
- * (k8s.io/apiserver pkg/endpoints/handlers/get.go, pkg/storage/cacher).
+ * Serves `/apis/{group}/{version}/{resource}[/{name}]`: cached objects as an aggregated API, with the semantics of
+ * kube-apiserver (k8s.io/apiserver pkg/endpoints/handlers/get.go, pkg/storage/cacher).
  */
 import type { Request } from 'express';
 import { rechecking, type Authorizer } from '../auth/authorizers/authorizer.ts';
@@ -59,7 +59,8 @@ interface Part<F> {
 }
 
 /**
- * Returns the objects of a version sorted by name; undefined if the version is too old. Throws 504 if the version is not reached in time.
+ * Returns the objects of a version sorted by name; undefined if the version is too old. Throws 504 if the cache does
+ * not reach the version in time.
  */
 async function objectsAt<F>(
   resource: Resource<F>,
@@ -104,7 +105,7 @@ async function snapshotOf<F>(
 
 type ApisRequest = Pick<RouteRequest<string, typeof authorizedByResource>, 'req' | 'res' | 'context'>;
 
-/** Serves requests. The caller must also have the right to the underlying resource. */
+/** Serves reads of a resource at /apis. The caller must also have the right to the core resource, such as nodes. */
 export class ApisHandlers<F> {
   readonly #resource: Resource<F>;
   readonly #recheckAuthorizer: Authorizer;

@@ -15,7 +15,7 @@ import type { ResourceDefinition } from '../cluster/catalogue/resource.ts';
 
 const offered = ['application/json', 'application/yaml'];
 
-/** Representation that the Accept header requests: the objects, or a kind of meta.k8s.io. */
+/** Representation that the Accept header requests: the objects themselves, or a kind of meta.k8s.io such as Table. */
 export interface Target {
   readonly contentType: string;
   readonly kind: '' | 'Table' | 'PartialObjectMetadata' | 'PartialObjectMetadataList';

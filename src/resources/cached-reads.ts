@@ -103,7 +103,7 @@ export class CachedReads<F> implements ReadHandlers {
     await this.#synced(context);
     await waitForVersion(this.#resource, query.oldest, context);
     // A list that is limited to one name requires only the right to that name. The selector is part of the query, so
-    // the scope has no name.
+    // the scope filters contain no name.
     const scope = [...scopeFilters(definition, { ...context.info, name: '' }, granted.visible), ...granted.selected];
     const scoped = scope.length === 0 ? query : { ...query, filters: [...scope, ...query.filters] };
     await this.#responses.list(req, res, context, scoped, { store, lasting: true });

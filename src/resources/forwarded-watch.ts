@@ -1,5 +1,5 @@
 /**
- * Forwards a watch of a resource that is not cached: the events of kube-apiserver, with objects as /kapis returns them.
+ * Forwards the watch of an uncached resource to kube-apiserver. The events contain the objects in the form of /kapis.
  */
 import { rechecking } from '../auth/authorizers/authorizer.ts';
 import { expired, forbidden, type StatusError } from '../runtime/errors.ts';
@@ -28,7 +28,7 @@ const forwarded = ['labelSelector', 'fieldSelector', 'resourceVersion', 'resourc
 /** Parameters that a forwarded watch accepts. */
 const accepted = new Set(['label', ...Object.keys(forwardableShape)]);
 
-/** Milliseconds between the requested end of a watch and its end by this server. */
+/** Milliseconds after the requested end of a watch until this server ends the watch. */
 const grace = 2_000;
 /** Maximum delay of setTimeout in milliseconds. */
 const maxTimer = 2 ** 31 - 1;

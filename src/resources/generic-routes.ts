@@ -134,7 +134,7 @@ class GenericReads {
       release();
       throw error;
     }
-    // The response to a watch is still open; the cache is released when it closes.
+    // The response to a watch is still open, so the cache is released when the response closes.
     if (res.writableEnded || res.closed) release();
     else res.once('close', release);
   }
@@ -155,7 +155,7 @@ export function genericRoutes(parts: GenericParts, access: ReadAccess, lanes: La
     list: list.descriptions,
     watch: watch.descriptions,
     schemas: anySchemas,
-    // 405 for verbs that the server of the resource does not support, and 502 for its invalid responses.
+    // 405 is for verbs that the server of the resource does not support, and 502 for invalid responses of that server.
     errors: [405, 502],
     authorize: reads.authorize.bind(reads),
     serve: reads.serve.bind(reads),

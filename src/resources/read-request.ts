@@ -14,7 +14,10 @@ import { selectedBy } from './selected-by.ts';
 
 const json = 'application/json';
 
-/** Returns the event after which a client of server-sent events resumes. Throws 400 for an id that this server did not send. */
+/**
+ * Returns the event after which a client of server-sent events resumes. Throws 400 for an id that this server did not
+ * send.
+ */
 export function lastEventID({ headers }: Request): number | undefined {
   const id = headers['last-event-id'];
   if (id === undefined || id === '') return undefined;

@@ -22,8 +22,8 @@ interface ReadSchemas {
 }
 
 /**
- * Returns the schema of an object. `kind` is undefined if it is unknown. Only properties that remain with the parameter
- * `fields` are required.
+ * Returns the schema of an object. `kind` is undefined if it is unknown. Only properties that the parameter `fields`
+ * cannot omit are required.
  */
 const objectSchema = (name: string, kind?: string, parts: Readonly<Record<string, Schema>> = {}) =>
   named(
@@ -61,7 +61,7 @@ export interface ReadRoutes<G> {
   readonly writtenAt: NonNullable<Route['writtenAt']>;
 }
 
-/** 410 for versions and tokens that are too old, and 422 for contradictory options. */
+/** Status 410 is for versions and tokens that are too old, and status 422 for contradictory options. */
 const commonErrors = [410, 422];
 
 const lastEventIDHeader = inHeader('Last-Event-ID', 'Resumes a watch by server-sent events after this event');

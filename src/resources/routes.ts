@@ -39,7 +39,7 @@ export interface KapisDeps extends ApisDeps, GenericParts {
 const isReadingGroup = ({ group, version }: ApiGroupVersion): boolean =>
   group === readingGroup.group && version === readingGroup.version;
 
-/** Caches the result for the last argument. */
+/** Returns a function that caches the result of `make` for the last argument. */
 function cacheLast<A, B>(make: (argument: A) => B): (argument: A) => B {
   let last: { readonly argument: A; readonly result: B } | undefined;
   return (argument) => {
@@ -48,13 +48,16 @@ function cacheLast<A, B>(make: (argument: A) => B): (argument: A) => B {
   };
 }
 
-/** Returns the groups of the resources. The reading group also contains the resources of the cluster and the components. */
+/**
+ * Returns the groups of the resources. The group resources.platform.io also contains the resources of the cluster and
+ * the components.
+ */
 function groupsOf({ resources, catalogue }: KapisDeps): readonly ApiGroupVersion[] {
   const own = groupVersionsOf(resources.map(({ definition }) => definition));
   const always = [...(own.find(isReadingGroup)?.resources ?? []), ...componentResources];
   /**
-   * Adds the resources of the reading group itself to those of the cluster. `apiResources` returns a new array after
-   * each change.
+   * Adds the resources that the group always has to the resources of the cluster. `apiResources` returns a new array
+   * after each change.
    */
   const named = cacheLast((found: readonly ApiResource[]) => {
     const names = new Set(found.map(({ name }) => name));
@@ -103,7 +106,10 @@ export function kapisRoutes(deps: KapisDeps): Route[] {
   ];
 }
 
-/** Returns the routes of the aggregated API: discovery and every resource below /apis, with the deprecated paths of watches. */
+/**
+ * Returns the routes of the aggregated API: discovery and every resource below /apis, with the deprecated paths of
+ * watches.
+ */
 export function apisRoutes({ authorizer, resources, otherGroups = [] }: ApisDeps): Route[] {
   return [
     ...discoveryRoutes('/apis', [...groupVersionsOf(resources.map(({ definition }) => definition)), ...otherGroups]),

@@ -1,6 +1,6 @@
 /**
- * Serves uncached resources at /kapis (docs/reference/api.md). Each request reads them from kube-apiserver as the
- * caller, and supports the same filters, orders and pages. Watches are forwarded.
+ * Serves uncached resources at /kapis (docs/reference/api.md). Each request reads the objects from kube-apiserver as
+ * the caller, and supports the same filters, orders and pages as for cached resources. Watches are forwarded.
  */
 import { holderOf } from '../auth/user.ts';
 import { Slots } from '../runtime/slots.ts';
@@ -25,7 +25,7 @@ export interface UncachedReadsOptions {
   readonly client: Pick<KubeClient, 'stream'>;
   readonly access: ReadAccess;
   readonly memory: ListMemory;
-  /** Shared by all resources. */
+  /** Slots for forwarded watches, which all resources share. */
   readonly watches: Slots;
 }
 

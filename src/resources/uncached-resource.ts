@@ -38,7 +38,7 @@ interface ListRequest extends Pick<RequestContext, 'user' | 'signal'> {
   readonly fieldSelector: string | undefined;
 }
 
-/** Counts the bytes that a list holds; negative numbers release them. */
+/** Adds to the bytes that a list holds in memory. A negative number subtracts. */
 type Count = (bytes: number) => void;
 
 /** Adds a resourceVersion to objects without one, such as metrics, which Kubernetes does not store. */

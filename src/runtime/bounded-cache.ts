@@ -5,7 +5,10 @@
 import { hash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 
-/** Length of a SHA-256 digest in hex. Keys of this length or more are replaced by their digest, so no short key equals a digest. */
+/**
+ * Length of a SHA-256 digest in hex. Keys of this length or more are replaced by their digest, so no short key equals a
+ * digest.
+ */
 const digestLength = 64;
 /** Approximate bytes of an entry in addition to its key and value. */
 const entryOverhead = 128;
@@ -13,7 +16,7 @@ const entryOverhead = 128;
 /** Hashes the key as JSON, because two keys that differ only in lone surrogates are the same in UTF-8. */
 const keyOf = (key: string): string => (key.length < digestLength ? key : hash('sha256', JSON.stringify(key), 'hex'));
 
-/** Length from which V8 creates slices; it copies shorter ones. */
+/** Minimum length of a text for which V8 creates a slice. V8 copies shorter texts. */
 const shortestSlice = 13;
 
 /**
@@ -36,7 +39,10 @@ interface CacheOptions<V> {
   readonly ttl: number;
   /** Returns the bytes of a value, if they vary. */
   readonly sizeOf?: (value: V) => number;
-  /** Returns milliseconds. Default: a monotonic clock, so that expired entries stay expired if the system clock is set back. */
+  /**
+   * Returns milliseconds. Default: a monotonic clock, so that expired entries stay expired if the system clock is set
+   * back.
+   */
   readonly clock?: () => number;
 }
 
@@ -89,7 +95,7 @@ export class BoundedCache<V extends object | string | number | boolean> implemen
       ttl,
       ttlResolution: 0,
       perf: { now: clock },
-      // Otherwise iterators would skip the entries to purge.
+      // Without this option, iterators would skip the expired entries that `#purge` drops.
       allowStale: true,
     });
     register(this);
@@ -141,7 +147,9 @@ export class BoundedCache<V extends object | string | number | boolean> implemen
     for (const entry of this.#cache.entries() as Iterable<[string, V]>) if (this.#cache.has(entry[0])) yield entry;
   }
 
-  /** Drops the entries for which the function returns false. Calls it with the most recently used value first. */
+  /**
+   * Drops the entries for which the function returns false. Calls the function with the most recently used value first.
+   */
   retain(isRetained: (value: V) => boolean): void {
     const rejected: string[] = [];
     for (const [key, value] of this) if (!isRetained(value)) rejected.push(key);
@@ -149,7 +157,8 @@ export class BoundedCache<V extends object | string | number | boolean> implemen
   }
 
   /**
-   * Drops a few expired entries, which are the least recently used ones. Dropping all of them at once would block the event loop.
+   * Drops a few expired entries, which are the least recently used ones. Dropping all of them at once would block the
+   * event loop.
    */
   #purge(): void {
     for (let count = 0; count < maxPurged; count += 1) {

@@ -16,8 +16,8 @@ export const durationPattern = `^(0|(?:${part})+)$`;
 export const maxDurationLength = 100;
 
 /**
- * Parses Go's duration syntax without a sign (time.ParseDuration), as Kubernetes uses it: '2h', '1h30m', '1.5s', '500ms', '0'. There is no
- * unit for days. Returns milliseconds, or undefined if the text is not a duration.
+ * Parses Go's duration syntax without a sign (time.ParseDuration), as Kubernetes uses it: '2h', '1h30m', '1.5s',
+ * '500ms', '0'. There is no unit for days. Returns milliseconds, or undefined if the text is not a duration.
  */
 export function parseDuration(text: string): number | undefined {
   if (text === '0') return 0;

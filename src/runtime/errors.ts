@@ -1,6 +1,6 @@
 /**
  * Both kinds of API errors: metav1.Status and OAuth errors. The caller receives `message` and `details`; `cause` is
- * only for the log. `http/response/write-error.ts` is the only place that serializes them.
+ * only for the log. `http/response/write-error.ts` is the only file that serializes errors.
  */
 
 import { maxMessage, maxProblems, shortened } from './problems.ts';

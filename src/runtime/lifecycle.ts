@@ -10,7 +10,7 @@ export interface StopTimes {
   readonly grace: number;
 }
 
-/** A part of the server. The constructor of a component stores options and does no work. */
+/** A component that `Lifecycle` starts and stops. The constructor of a component stores options and does no work. */
 export interface Component {
   /** Resolves once components that depend on this one can use it. */
   start?(signal: AbortSignal): Promise<void> | void;
@@ -18,7 +18,7 @@ export interface Component {
   problem?(): string;
   /** Returns a problem that does not make the server unready; '' if there is none. */
   warning?(): string;
-  /** Prepares for a stop of the server, which still accepts requests. */
+  /** Prepares for the stop of the server. The server still accepts requests in the meantime. */
   drain?(): void;
   /** Stops the component. Called only after `start`, even if `start` failed. */
   stop?(times: StopTimes): Promise<void> | void;

@@ -140,8 +140,8 @@ export interface RequestLine {
 const none = (): void => undefined;
 
 /**
- * Writes the same line as `log.log(level, 'request', line)`, but without winston's formats. These formats take ten
- * times as long, and every request has a line (ADR 6).
+ * Writes the same line as `log.log(level, 'request', line)`, but without winston's formats. winston's formats take ten
+ * times as long, and every request writes a line (ADR 6).
  */
 export function logRequest(log: Logger, level: 'info' | 'warn', line: RequestLine): void {
   if (log.silent || (log.levels[log.level] ?? 0) < (log.levels[level] ?? 0)) return;

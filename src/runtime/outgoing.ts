@@ -24,7 +24,7 @@ interface OutgoingRequest {
   readonly method: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: string | undefined;
-  /** The only deadline. The signal covers the connection, the head and the body. */
+  /** Signal that is the only deadline of the request. The deadline covers the connection, the head and the body. */
   readonly signal: AbortSignal;
   /** Maximum bytes of the response body. */
   readonly maxBytes: number;
@@ -36,12 +36,14 @@ export interface OutgoingResponse {
   readonly body: Buffer;
 }
 
-/** `unreachable`: no response started. `interrupted`: the response is incomplete. `malformed`: the response is not HTTP. */
+/**
+ * `unreachable`: no response started. `interrupted`: the response is incomplete. `malformed`: the response is not HTTP.
+ */
 type OutgoingFailure = 'unreachable' | 'interrupted' | 'malformed' | 'too large';
 
 /**
- * Error for a failed request. The message and cause may name the server, but never the path, headers or body of the
- * request.
+ * Error for a failed request. The message and cause can contain the address of the server, but never contain the path,
+ * headers or body of the request.
  */
 export class OutgoingError extends Error {
   readonly failure: OutgoingFailure;
@@ -148,7 +150,7 @@ const malformed: ReadonlySet<string> = new Set([
 function fail(failure: OutgoingFailure, cause: unknown, status?: number): never {
   if (cause instanceof OutgoingError) throw cause;
   const { name, message, code = name } = cause as NodeJS.ErrnoException;
-  // For several addresses, the cause is an AggregateError with an empty message.
+  // If the host name has several addresses, the cause is an AggregateError with an empty message.
   throw new OutgoingError(malformed.has(name) ? 'malformed' : failure, message || code, cause as Error, status);
 }
 

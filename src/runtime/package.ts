@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 
-/** The folder of package.json. A build has all files in dist. */
+/** The folder of package.json. A build has all its modules in `dist`. */
 const root = new URL(import.meta.url.endsWith('.ts') ? '../../' : '../', import.meta.url);
 
 /** Reads a JSON file of the package. */

@@ -1,6 +1,6 @@
 /**
  * Sampling profiles of this process by V8. They contain names of functions, positions in the source, times and sizes,
- * but no values. A heap snapshot would contain keys and passwords, so there is none.
+ * but no values. A heap snapshot would contain keys and passwords, so this server creates no heap snapshots.
  */
 import type { Session } from 'node:inspector/promises';
 import { tooManyRequests } from './errors.ts';
@@ -66,7 +66,7 @@ async function record({ start, stop }: ProfileKind, milliseconds: number, signal
     signal.throwIfAborted();
     return (await stop(session)).profile;
   } finally {
-    // Also ends a profile that was not stopped.
+    // Disconnecting also ends a profile that was not stopped.
     session.disconnect();
   }
 }

@@ -49,7 +49,9 @@ export function sharedRequest<T>(send: () => Promise<T>): () => Promise<T> {
   return request;
 }
 
-/** Returns a promise that settles like `promise`, or rejects with the signal's reason as soon as the signal is aborted. */
+/**
+ * Returns a promise that settles like `promise`, or rejects with the signal's reason as soon as the signal is aborted.
+ */
 export function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const abort = (): void => reject(signal.reason as Error);

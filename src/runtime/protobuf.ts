@@ -1,6 +1,9 @@
 /** Reads single fields of protobuf messages, without a schema. */
 
-/** Returns the first length-delimited field with this number; empty if there is none. Throws RangeError if the message is truncated. */
+/**
+ * Returns the first length-delimited field with this number; empty if there is none. Throws RangeError if the message
+ * is truncated.
+ */
 export const field = (message: Buffer, wanted: number): Buffer => fields(message, wanted)[0] ?? Buffer.alloc(0);
 
 /** Returns all length-delimited fields with this number. Throws RangeError if the message is truncated. */
@@ -30,7 +33,10 @@ export function fields(message: Buffer, wanted: number): readonly Buffer[] {
   return found;
 }
 
-/** k8s.io/apimachinery pkg/runtime/serializer/protobuf: four bytes, then runtime.Unknown. */
+/**
+ * The four bytes that precede each Kubernetes object in protobuf, which is a runtime.Unknown (k8s.io/apimachinery
+ * pkg/runtime/serializer/protobuf).
+ */
 const magic = Buffer.from('k8s\0', 'latin1');
 
 /** Object in the protobuf form of Kubernetes. */

@@ -1,4 +1,6 @@
-/** Names whose values are neither logged nor audited. Trailing characters other than letters are ignored (`password[]`). */
+/**
+ * Names whose values are neither logged nor audited. Trailing characters other than letters are ignored (`password[]`).
+ */
 const secret =
   /^(authorization|cookie|set-cookie|.*passw(or)?d|.*passphrase|.*pwd|.*(api|access|private)[-_]?key|.*secret|.*token|.*hash|code|.*_code|.*verifier|.*assertion)[^a-z]*$/is;
 
@@ -51,7 +53,10 @@ export const quoted = (text: string): string => JSON.stringify(redactText(text))
  */
 const password = /passw(?:or)?d$/i;
 
-/** Serializes a value as JSON with credentials and passwords redacted. Throws RangeError if the value is nested too deep. */
+/**
+ * Serializes a value as JSON with credentials and passwords redacted. Throws RangeError if the value is nested too
+ * deep.
+ */
 export const redactedJSON = (value: unknown): string =>
   JSON.stringify(value, (key, item: unknown) =>
     typeof item !== 'string' ? item : password.test(key) ? '[redacted]' : redactText(item),

@@ -2,7 +2,7 @@
 import { isIPv6 } from 'node:net';
 import { InProgress } from './bounded-cache.ts';
 
-/** The holder of a share of a limit: a user, or the keys of an address, narrowest first. */
+/** The holder of a share of a limit: a user, or the keys of an address, with the narrowest key first. */
 export type ShareHolder = string | readonly [string, ...string[]];
 
 /** Share of a network, as a multiple of the share of one address in the network. */
@@ -54,13 +54,15 @@ export class Shares {
   }
 }
 
-/** Returns the /64 of an IPv6 address, because a host can use any address in its /64. Other text is returned unchanged. */
+/**
+ * Returns the /64 of an IPv6 address, because a host can use any address in its /64. Other text is returned unchanged.
+ */
 export const hostOf = (address: string): string =>
   isIPv6(address) ? groupsOf(address).slice(0, 4).join(':') : address;
 
 /**
- * Returns the keys of a limit per address: the host and, for IPv6, also its /48 network, which has a larger share. One customer can have
- * a whole /48 (RFC 6177), which contains 65,536 /64s.
+ * Returns the keys of a limit per address: the host and, for IPv6, also its /48 network, which has a larger share. One
+ * customer can have a whole /48 (RFC 6177), which contains 65,536 /64s.
  */
 export function addressKeys(address: string): readonly [string, ...string[]] {
   if (!isIPv6(address)) return [`address ${address}`];

@@ -15,7 +15,8 @@ function turn(): Promise<unknown> {
 }
 
 /**
- * Caller of long work, such as a request. The signal is read, and created, only if the work takes longer than a slice.
+ * Caller of long work, such as a request. `signal` is read, and therefore created, only if the work takes longer than a
+ * slice.
  */
 export interface SignalSource {
   readonly signal: AbortSignal;
@@ -26,7 +27,7 @@ export class Slice {
   readonly #caller: SignalSource | undefined;
   #start = performance.now();
 
-  /** `caller`: the work is abandoned when its signal is aborted. */
+  /** `caller`: the work is abandoned when the caller's signal is aborted. */
   constructor(caller?: SignalSource) {
     this.#caller = caller;
   }

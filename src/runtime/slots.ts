@@ -15,7 +15,7 @@ export interface SlotsOptions {
 interface QueueOptions {
   readonly total: number;
   readonly perUser: number;
-  /** Milliseconds that a request may wait before it is refused. */
+  /** Milliseconds that a request can wait before it is refused. */
   readonly timeout: number;
 }
 

@@ -11,7 +11,7 @@ export const thresholds = {
   slowReads: 0.01,
   /** Seconds without data after which the cache of a resource is stale. */
   cacheAge: 120,
-  /** Fraction of cache.maxBytes above which a further resource may not fit. */
+  /** Fraction of cache.maxBytes above which the cache may have no room for a further resource. */
   cacheSize: 0.9,
   /** 99th percentile of the event-loop lag, in seconds, above which a replica is overloaded. */
   eventLoopLag: 0.1,

@@ -1,4 +1,6 @@
-/** RFC 3339 times with any offset and nanoseconds: Leases and Events have microseconds, which a Date cannot represent. */
+/**
+ * RFC 3339 times with any offset and nanoseconds: Leases and Events have microseconds, which a Date cannot represent.
+ */
 
 export interface Time {
   /** Whole second, as milliseconds since the epoch. */
@@ -9,7 +11,7 @@ export interface Time {
 /** Matches RFC 3339 times. Digits after the ninth are ignored, as in Go. */
 const pattern = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9})\d*)?(Z|[+-]\d\d:\d\d)$/;
 
-/** Returns undefined if the text is not an RFC 3339 time. */
+/** Parses an RFC 3339 time. Returns undefined for any other text. */
 export function parseTime(text: string): Time | undefined {
   const match = pattern.exec(text);
   if (match === null) return undefined;
@@ -25,13 +27,13 @@ export const parseMilliseconds = (text: string): number => (pattern.test(text) ?
 
 /** Source of time for components, which tests replace. */
 export interface Clock {
-  /** Milliseconds since the epoch. */
+  /** Returns milliseconds since the epoch. */
   now(): number;
-  /** Milliseconds since an arbitrary moment; never goes back. */
+  /** Returns milliseconds since an arbitrary moment. The value never decreases. */
   monotonic(): number;
   /** Calls `run` once after this delay, unless the returned function is called first. */
   after(milliseconds: number, run: () => void): () => void;
-  /** Returns a number from 0 to below 1, for jitter. */
+  /** Returns a random number for jitter, which is at least 0 and less than 1. */
   random(): number;
 }
 
@@ -79,8 +81,8 @@ export function sleep(clock: Clock, milliseconds: number, signal: AbortSignal): 
 }
 
 /**
- * Calls `run` repeatedly until the signal is aborted, with a pause of about `interval` milliseconds before each call. Jitter of 20% keeps
- * replicas apart. `run` must not throw.
+ * Calls `run` repeatedly until the signal is aborted, with a pause of about `interval` milliseconds before each call.
+ * Jitter of 20% keeps replicas apart. `run` must not throw.
  */
 export async function repeat(
   clock: Clock,

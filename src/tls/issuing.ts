@@ -1,6 +1,6 @@
 /**
- * Issues CAs and serving certificates, ECDSA P-256. Import this module only when needed: the library is large, and
- * issuing is rare.
+ * Issues CAs and serving certificates with ECDSA P-256 keys. Import this module only when needed: the library is large,
+ * and issuing is rare.
  */
 import 'reflect-metadata';
 import {
@@ -36,7 +36,7 @@ const fromPEM = async (pem: string): Promise<webcrypto.CryptoKey> =>
 /** Returns a serial number as RFC 5280 section 4.1.2.2 requires: positive, at most 20 octets. */
 const serialNumber = (): string => `01${randomBytes(15).toString('hex')}`;
 
-/** PEM texts. */
+/** A certificate and its private key in PEM. */
 interface Pair {
   readonly cert: string;
   readonly key: string;

@@ -1,7 +1,7 @@
 /**
- * The certificate of the TLS listeners. It comes from files, such as those of cert-manager, or from the Secret
- * platform-serving-cert, which all replicas share. The first replica that finds no Secret creates it, and the first
- * replica that finds the certificate due for renewal renews it.
+ * The certificate of the TLS listeners. The certificate comes from files, such as those of cert-manager, or from the
+ * Secret platform-serving-cert, which all replicas share. The first replica that finds no Secret creates it, and the
+ * first replica that finds the certificate due for renewal renews it.
  */
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
@@ -29,7 +29,7 @@ export type ServingSource = () => Promise<Serving>;
 
 const flags = { cert: '--tls-cert-file', key: '--tls-private-key-file' } as const;
 
-/** Returns the result of `parse`. Replaces errors of OpenSSL by an error with the flag and the file. */
+/** Returns the result of `parse`. Replaces an error of OpenSSL by an error that names the flag and the file. */
 function parsePEM<T>(flag: string, file: string, what: string, parse: () => T): T {
   try {
     return parse();
@@ -40,7 +40,7 @@ function parsePEM<T>(flag: string, file: string, what: string, parse: () => T): 
 
 /**
  * Reads the certificate, key and CA files on every call. The CA is `ca.crt` in the directory of the certificate, where
- * cert-manager writes it. Throws if the files contain no certificate, or not the key of the certificate.
+ * cert-manager writes it. Throws if the files contain no certificate, or if the key does not belong to the certificate.
  */
 export const servingFromFiles =
   (certFile: string, keyFile: string): ServingSource =>

@@ -19,7 +19,7 @@ export interface TokenSettings {
   readonly maximumClockSkew: number;
 }
 
-/** Claims of a verified token. The session and the user are checked elsewhere. */
+/** Claims of a verified token. The verification of a token does not check its session and user. */
 interface CommonClaims {
   readonly sub: string;
   readonly sid: string;

@@ -78,7 +78,7 @@ export class RefreshTokens {
   }
 
   /**
-   * Returns the session to which a token belongs, even if the token was used before; undefined without a valid seal.
+   * Returns the session to which a token belongs, even if the token was used before; undefined if the seal is invalid.
    */
   sessionOf(token: string): string | undefined {
     const [, body, sid, seal] = shape.exec(token) ?? [];

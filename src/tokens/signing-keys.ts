@@ -32,7 +32,7 @@ export interface SigningKey extends VerifyingKey {
 /** A key that no longer signs. */
 export interface RetiredKey {
   readonly alg: Algorithm;
-  /** The public half, PEM. */
+  /** The public key in PEM. */
   readonly publicKey: string;
   /** RFC 3339 time when the last of its tokens has expired. */
   readonly until: string;
@@ -47,7 +47,7 @@ export interface PublishedKey extends JsonWebKey {
 
 const generate = promisify(generateKeyPair);
 
-/** Generates a private key for an algorithm: PKCS #8 in PEM. */
+/** Generates a private key for an algorithm, and returns it as PKCS #8 in PEM. */
 export type MakeKey = (alg: Algorithm) => Promise<Buffer>;
 
 /** Generates a private key asynchronously, because the search for an RSA key takes long. */

@@ -21,7 +21,7 @@ export interface ReceiverOptions {
 /** Maximum spans that wait for export; further spans are dropped. */
 const maxWaiting = 2_048;
 const maxBatch = 512;
-/** Milliseconds. */
+/** Milliseconds between two exports of a batch. */
 const batchDelay = 1_000;
 
 /** Batches the spans of the SDK. Limits the spans that wait for the receiver, and counts those that are lost. */

@@ -72,7 +72,8 @@ class Tracing {
   }
 
   /**
-   * Returns the function that counts lost spans. It logs a failing receiver at once, and then once per `logInterval`.
+   * Returns the function that counts lost spans. The function logs a failing receiver at once, and then once per
+   * `logInterval`.
    */
   #lossReporter(endpoint: string): TracerOptions['lost'] {
     const { clock, log } = this.#parts;

@@ -41,7 +41,7 @@ export interface OpenTracer extends Tracer {
   close(): Promise<void>;
 }
 
-/** Milliseconds. */
+/** Milliseconds that `close` waits for the receiver. */
 const maxFlush = 3_000;
 
 export function openTracer(options: TracerOptions): OpenTracer {
@@ -62,7 +62,7 @@ export function openTracer(options: TracerOptions): OpenTracer {
       const context = headers['traceparent'] === undefined ? ROOT_CONTEXT : contextOf(headers);
       const caller = trace.getSpanContext(context);
       const parent = trustIncoming ? caller : undefined;
-      // The SDK would take 4 µs to decide for a request that is not recorded.
+      // The sampling decision is made here, because the SDK would take 4 µs for a request that is not recorded.
       const isSampled =
         parent === undefined
           ? Math.random() * 1e6 < samplingRatePerMillion
@@ -99,7 +99,7 @@ function headersOf(span: SpanContext): TraceHeaders {
 const ids = new RandomIdGenerator();
 const ignore = (): void => undefined;
 
-/** Span that is not recorded. It has an ID for the log and for other servers, which may record their spans. */
+/** Span that is not recorded. Its ID is used in the log, and by other servers that record their own spans. */
 class UnrecordedSpan implements ServerSpan {
   isOver = false;
   readonly #parent: SpanContext | undefined;

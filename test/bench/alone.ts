@@ -1,4 +1,4 @@
-/** Cases without a control plane: our server in its own process with an in-memory cluster. */
+/** Benchmarks without a control plane. Our server runs in its own process with an in-memory cluster. */
 import { describeEventLoop, measureEventLoop } from './event-loop.ts';
 import { describeFairness, isRefused, measureFairness } from './fairness.ts';
 import { describeHotPath, isTooSlow, measureHotPath } from './hot-path.ts';

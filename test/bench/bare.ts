@@ -1,4 +1,7 @@
-/** Lower bound for a server on Node.js: node:http returns the same bytes. Arguments: the port and the file. */
+/**
+ * Lower bound for a server on Node.js: a node:http server that returns the bytes of a file. Arguments: the port and the
+ * file.
+ */
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 

@@ -1,6 +1,6 @@
 /**
- * CPU per request of another checkout's build, of this build, and of a second server of this build. The difference
- * between equal builds shows which differences are significant.
+ * Measures the CPU time per request of another checkout's build and of two servers of this build. The difference
+ * between the two servers of this build shows which differences are significant.
  */
 import { resolve } from 'node:path';
 import { output } from '../../hack/cluster/exec.ts';
@@ -18,7 +18,7 @@ import { figure } from './table.ts';
 
 const rounds = 5;
 
-/** Ratio of two servers' CPU in the same round. */
+/** Ratio of the CPU times of two servers in the same round. */
 interface Ratio {
   readonly median: number;
   readonly lowest: number;
@@ -28,12 +28,12 @@ interface Ratio {
 export interface Comparison {
   readonly name: string;
   readonly label: string;
-  /** Medians of the milliseconds of CPU per request. */
+  /** Median CPU time per request of each build, in milliseconds. */
   readonly before: number;
   readonly after: number;
-  /** Ratio after ÷ before. */
+  /** The ratio `after ÷ before`. */
   readonly change: Ratio;
-  /** One server of this build ÷ another. */
+  /** Ratio of the CPU times of two servers of this build. */
   readonly equal: Ratio;
   readonly problems: readonly string[];
 }
@@ -43,7 +43,10 @@ interface Build {
   readonly pid: number;
 }
 
-/** `before` is a checkout with installed packages. */
+/**
+ * Compares this build with the build of another checkout. `before` is the path of that checkout, whose packages must be
+ * installed.
+ */
 export async function compareBuilds(
   stand: Stand,
   before: string,
@@ -86,7 +89,7 @@ export async function compareBuilds(
   }
 }
 
-/** Measures the builds in turn with each kind of request that the case sends to our server. */
+/** Measures the builds in turn with each kind of request that the case sends to this server. */
 async function compareCase(
   { name, subjects }: Case,
   { ours }: Site,
@@ -123,7 +126,7 @@ function ratio(values: readonly number[], by: readonly number[]): Ratio {
   return { median: median(all), lowest: Math.min(...all), highest: Math.max(...all) };
 }
 
-/** Reports whether the medians differ by more than any round of equal builds. */
+/** Returns whether the medians of the builds differ by more than the two servers of this build in any round. */
 export const isWorse = ({ change, equal }: Comparison): boolean =>
   change.median > Math.max(1, equal.highest, 1 / equal.lowest);
 

@@ -14,7 +14,7 @@ export interface Subject {
   readonly server: Server;
   /** Label in the output. */
   readonly label: string;
-  /** Job of the load generator, undefined for the raw hash. */
+  /** Job of the load generator; undefined for the raw hash. */
   readonly job?: Job;
 }
 
@@ -23,8 +23,8 @@ export interface Case {
   readonly title: string;
   readonly subjects: readonly Subject[];
   /**
-   * Request that returns 200 once our server is ready for the case: the server caches pods only after the first request
-   * for them.
+   * Request that gets status 200 once our server is ready for the case. The server caches pods only after the first
+   * request for pods.
    */
   readonly first?: { readonly target: Target; readonly text: string };
   /** Number of filter terms per object, if any. */
@@ -33,7 +33,7 @@ export interface Case {
   readonly quiet?: boolean;
 }
 
-/** Labels, also used for look-ups. */
+/** Labels of the subjects. Other modules find the results of a subject by its label. */
 export const labels = {
   plain: 'ours /kapis',
   tls: 'ours /kapis TLS',
@@ -79,19 +79,19 @@ const titles = {
 type Name = keyof typeof titles;
 
 export const caseNames = Object.keys(titles);
-/** Cases that run only if they are named, because they do not measure reads. */
+/** Cases that run only if the user names them, because these cases do not measure reads. */
 export const furtherNames: readonly string[] = ['health', 'latest', 'token'] satisfies Name[];
 
-/** Returns the request of a caller, given the number of the caller. */
+/** Returns the path and the expected response of the request of the caller with this number. */
 type RequestFactory = (caller: number) => readonly [path: string, expected: Expected];
 
-/** Half a kilobyte, different for each caller. */
+/** Response of half a kilobyte that differs for each caller. */
 const getSmall: RequestFactory = (caller) => {
   const name = readerAccount(caller);
   return [paths.serviceAccount(name), { name }];
 };
 
-// A list takes long, so more concurrent lists than cores would only queue.
+// Number of concurrent lists. A list takes long, so more lists than cores would only wait.
 const listConcurrency = 4;
 
 const health: RequestFactory = () => [paths.health, { text: 'ok' }];
@@ -233,8 +233,8 @@ export function casesOf(stand: Stand): Case[] {
     (caller) => [path(podNamespace((caller * podsPerNamespace) % pods)), { items: Math.min(pageSize, pods) }];
 
   /**
-   * Creates the cases of a filter: with a value that no request had before, and with a constant one; kube-apiserver
-   * supports only label selectors.
+   * Creates two cases of a filter: one with a value that no request had before, and one with a constant value.
+   * kube-apiserver supports only label selectors.
    */
   const filter = (
     name: Name,
@@ -262,7 +262,7 @@ export function casesOf(stand: Stand): Case[] {
   const zone = 'topology.kubernetes.io/zone';
   const worker = 'node-role.kubernetes.io/worker';
   const version = 'status.nodeInfo.kubeletVersion';
-  const byVersion = [3, 1, 2, 0].flatMap((of) => namesOf(nodes, (index) => index % 4 === of)); // v1.34.9, v1.35.6, …
+  const byVersion = [3, 1, 2, 0].flatMap((of) => namesOf(nodes, (index) => index % 4 === of)); // Sorted by version: v1.34.9, v1.35.6, …
 
   return [
     lists('list', false),
@@ -380,12 +380,12 @@ function* indexes(nodes: number): Generator<number> {
   for (let index = 0; index < nodes; index++) yield index;
 }
 
-/** Names of the selected nodes in order. */
+/** Returns the names of the selected nodes in order. */
 const namesOf = (nodes: number, isIncluded: (index: number) => boolean = () => true): string[] =>
   [...indexes(nodes)]
     .filter(isIncluded)
     .map((index) => nodeName(index))
-    .toSorted(); // The names are ASCII, so the order by code unit is right.
+    .toSorted(); // The names are ASCII, so `toSorted` sorts them as the server does.
 
 const make = (name: Name, subjects: readonly Subject[], terms?: number): Case => ({
   name,
@@ -394,7 +394,7 @@ const make = (name: Name, subjects: readonly Subject[], terms?: number): Case =>
   ...(terms === undefined ? {} : { terms }),
 });
 
-/** Returns requests for the pages of a list. `among` are the names of all nodes in the order of the list. */
+/** Returns requests for the pages of a list. `among` contains the names of all nodes in the order of the list. */
 const pagesOf =
   (among: readonly string[], parameters?: Readonly<Record<string, string>>): RequestFactory =>
   (caller) => {
@@ -410,4 +410,4 @@ const newest = (count: number): string[] =>
 
 const found = (names: readonly string[]): Expected => ({ total: names.length, names: names.slice(0, pageSize) });
 
-const inZone = (index: number): boolean => index % 6 === 0; // region-1a
+const inZone = (index: number): boolean => index % 6 === 0; // Nodes of region-1a.

@@ -1,4 +1,4 @@
-/** Constant changes of nodes, with the times of their responses. */
+/** Changes nodes at a constant rate, and records the times of the responses. */
 import { openSync, readSync, closeSync, statSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -10,15 +10,15 @@ export const changesPerSecond = 50;
 const writer = fileURLToPath(import.meta.resolve('./writer.ts'));
 
 export interface Changes {
-  /** File with a record per change. */
+  /** File that contains one record per change. */
   readonly file: string;
   /** Sets the number of changes per second; 0 stops them. */
   setRate(perSecond: number): Promise<void>;
 }
 
 /**
- * Starts a writer for the first `nodes` nodes of a control plane, initially idle; it ends with the processes of the
- * state folder.
+ * Starts an idle writer for the first `nodes` nodes of a control plane. The writer ends with the processes of the state
+ * folder.
  */
 export async function changesOf(
   { dir, kubeconfig }: { readonly dir: string; readonly kubeconfig: string },
@@ -49,7 +49,7 @@ export const now = (): number => Number(process.hrtime.bigint()) / 1e6;
 export const record = ({ resourceVersion, time }: Change): string =>
   `${`${resourceVersion} ${time.toFixed(3)}`.padEnd(length - 1)}\n`;
 
-/** Returns the number of records so far. */
+/** Returns the number of records in the file. */
 export const changesIn = (file: string): number => Math.floor(statSync(file).size / length);
 
 /** Returns the records from index `first`. */

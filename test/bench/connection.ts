@@ -9,10 +9,10 @@ export interface Target {
   readonly tls?: { readonly ca: string; readonly servername: string } | undefined;
 }
 
-/** Silence after which a server has failed, in milliseconds. */
+/** Milliseconds without data after which a server counts as failed. */
 const timeout = 60_000;
 
-/** A keep-alive connection with one request at a time. */
+/** A keep-alive connection that sends one request at a time. */
 export class Connection {
   readonly #target: Target;
   readonly #reader = new ResponseReader();
@@ -25,7 +25,7 @@ export class Connection {
     this.#target = target;
   }
 
-  /** Rejects if the connection breaks; the next request reopens it. */
+  /** Sends a request. Rejects if the connection breaks. The next request then opens a new connection. */
   send(request: Buffer, keepBody = false): Promise<ParsedResponse> {
     return new Promise((resolve, reject) => {
       this.#waiting = { resolve, reject };
@@ -41,7 +41,7 @@ export class Connection {
 
   #open(): Socket {
     const { host, port, tls } = this.#target;
-    // All reads use the same buffer, so that large lists create no garbage here.
+    // All reads use the same buffer, so that large lists create no garbage in this process.
     const onread: OnReadOpts = {
       buffer: Buffer.allocUnsafe(256 * 1024),
       callback: (length, buffer) => {

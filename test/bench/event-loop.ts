@@ -1,6 +1,6 @@
 /**
- * Longest turn of the server's event loop, in CPU time, caused by the most expensive valid and invalid input of each
- * endpoint.
+ * Measures the longest turn of the server's event loop in CPU time. Each endpoint gets the most expensive valid and
+ * invalid input.
  */
 import { once } from 'node:events';
 import http from 'node:http';
@@ -10,7 +10,7 @@ import { median } from './statistics.ts';
 
 export interface LongestTurn {
   readonly name: string;
-  /** Median over the repetitions, in milliseconds of CPU. */
+  /** Median CPU time over the repetitions, in milliseconds. */
   readonly longest: number;
   readonly statuses: readonly number[];
 }
@@ -21,7 +21,7 @@ interface Input {
   readonly path: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string | Buffer;
-  /** A configured user with an access token, or a literal bearer token. */
+  /** Name of a configured user, whose access token is sent, or a literal bearer token. */
   readonly bearer?: string;
 }
 
@@ -35,7 +35,7 @@ const json = { 'content-type': 'application/json' };
 const merge = { 'content-type': 'application/merge-patch+json' };
 const patch = { 'content-type': 'application/json-patch+json' };
 const yaml = { 'content-type': 'application/yaml' };
-/** Maximum size of a value within a request head. */
+/** Maximum bytes of a value within a request head. */
 const longest = 60 * kibi;
 
 const filled = (piece: string, size: number): string => piece.repeat(Math.floor(size / piece.length));
@@ -55,7 +55,7 @@ const bodies = (size: number): readonly (readonly [string, string])[] => [
 
 const lines = (count: number, line: (index: number) => string): string =>
   Array.from({ length: count }, (_, index) => line(index)).join('\n');
-/** The most expensive bodies within the limit of tokens, and bodies of the maximum size. */
+/** The most expensive bodies within the maximum number of YAML tokens, and bodies of the maximum size. */
 const yamlBodies: readonly (readonly [string, string])[] = [
   ['keys', lines(200, (index) => `k${index}: 0`)],
   ['keys, 64 KiB', lines(6_000, (index) => `k${index}: 0`)],
@@ -298,7 +298,7 @@ async function send(
         ...headers,
       },
     });
-    // A server that rejects a body closes the connection before all of it is sent.
+    // A server that rejects a body closes the connection before the whole body is sent.
     request.on('error', () => resolve(0));
     request.once('response', (response) => {
       response.on('error', () => resolve(0));
@@ -328,7 +328,7 @@ export async function measureEventLoop(): Promise<LongestTurn[]> {
         statuses.push(await send(lab, input, bearer));
         times.push(await longestTurn(lab));
       }
-      // The first repetition compiles the code.
+      // The first repetition is not counted, because V8 compiles the code in it.
       results.push({ name: input.name, longest: median(times.slice(1)), statuses: [...new Set(statuses)] });
     }
     return results;
@@ -337,7 +337,7 @@ export async function measureEventLoop(): Promise<LongestTurn[]> {
   }
 }
 
-/** Longest accepted turn of the event loop in milliseconds. */
+/** Goal for the longest turn of the event loop, in milliseconds. */
 const goal = 10;
 
 export function describeEventLoop(all: readonly LongestTurn[]): string {

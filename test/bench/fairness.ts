@@ -1,6 +1,6 @@
 /**
- * Latency and rejected requests of twenty users or addresses, while one more user or address uses as much as possible
- * of a shared resource.
+ * Measures the latency and the rejected requests of twenty users or addresses. Meanwhile, another user or address uses
+ * as much as possible of a shared resource.
  */
 import http from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -9,12 +9,15 @@ import { ascending, quantile } from './statistics.ts';
 
 export interface Fairness {
   readonly name: string;
-  /** p99 of the other users in milliseconds: alone, and beside the user who takes as much as possible. */
+  /**
+   * p99 latency of the other users in milliseconds: without the heavy user (`alone`) and with the heavy user
+   * (`beside`).
+   */
   readonly alone: number;
   readonly beside: number;
-  /** Milliseconds per unit of the contended work. */
+  /** Milliseconds that one unit of the contended work takes. */
   readonly unit: number;
-  /** Requests of the other users in the second measurement. */
+  /** Number of requests of the other users while the heavy user is active. */
   readonly requests: number;
   /** Number of responses by status, of the other users and of the heavy user. */
   readonly statuses: Readonly<Record<string, number>>;
@@ -24,32 +27,32 @@ export interface Fairness {
 interface Sent {
   readonly path: string;
   readonly form?: Readonly<Record<string, string>>;
-  /** User of the bearer token; undefined with a form. */
+  /** User of the bearer token; undefined for a request with a form. */
   readonly user?: string;
   readonly address: string;
-  /** Ends at the first byte of the response. */
+  /** True if the latency ends at the first byte of the response. */
   readonly firstByte?: boolean;
 }
 
 interface FairnessCase {
   readonly name: string;
   readonly unit: number;
-  /** Concurrent requests of the heavy user. */
+  /** Number of concurrent requests of the heavy user. */
   readonly hogs: number;
   readonly hog: (index: number) => Sent;
   readonly other: (user: string, index: number) => Sent;
   /** Pause of each other user between two requests, in milliseconds. */
   readonly pause?: number;
-  /** Length of each measurement. */
+  /** Duration of each measurement in seconds. */
   readonly seconds?: number;
 }
 
 const usualSeconds = 10;
-// Logins are few: in ten seconds, the p99 would be the slowest login.
+// Duration for logins. In ten seconds there would be so few logins that the p99 would be the slowest login.
 const loginSeconds = 40;
-/** Pause between two reads, which sample the latency of one reader without adding load. */
+/** Milliseconds between two reads. The reads sample the latency of one reader without adding load. */
 const usualPause = 100;
-/** Pause between logins, each of which hashes for 20 ms on one core. */
+/** Milliseconds between two logins. Each login computes a hash for 20 ms on one core. */
 const loginPause = 2_000;
 const resources = '/kapis/resources.platform.io/v1alpha3';
 const logs = '/kapis/logging.platform.io/v1alpha2/logs';
@@ -198,7 +201,7 @@ async function repeat(
     const started = performance.now();
     try {
       const status = await send(lab, agent, next(index), signal);
-      // The first request opens the connection, as for all other users.
+      // The first request is not counted, because it opens the connection.
       if (index > 0) times.push(performance.now() - started);
       statuses[status] = (statuses[status] ?? 0) + 1;
       // Obeys Retry-After, so that the limit of the resource is measured and not the machine's CPU.
@@ -247,7 +250,7 @@ async function run(lab: BenchLab, one: FairnessCase): Promise<Fairness> {
 export async function measureFairness(): Promise<Fairness[]> {
   const results: Fairness[] = [];
   for (const one of cases) {
-    // A new server for each case, so that no case affects the next one.
+    // Each case gets a new server, so that no case affects the next case.
     const lab = await startBenchLab();
     try {
       results.push(await run(lab, one));
@@ -264,7 +267,10 @@ const served = new Set(['200']);
 export const isRefused = ({ statuses }: Fairness): boolean =>
   Object.keys(statuses).some((status) => !served.has(status));
 
-/** Goal: at most twice the latency alone, or at most one unit of the contended work more; and no rejected requests. */
+/**
+ * Compares the figures with the goals: the other users have no rejected requests, and the heavy user at most doubles
+ * their latency or adds one unit of the contended work.
+ */
 export function describeFairness(all: readonly Fairness[]): string {
   const lines = all.map((one) => {
     const { name, alone, beside, unit, requests, statuses } = one;

@@ -1,4 +1,4 @@
-/** Effect of a flood of logins on concurrent readers. */
+/** Measures the effect of a flood of logins on concurrent readers. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { sendOnce, Connection, type Target } from './connection.ts';
 import { paths } from './paths.ts';
@@ -7,12 +7,12 @@ import { problemOf, request } from './requests.ts';
 import type { Stand } from './stand.ts';
 import { ascending, quantile } from './statistics.ts';
 
-/** Milliseconds. */
+/** Latencies in milliseconds. */
 export interface Reading {
   readonly p50: number;
   readonly p99: number;
   readonly requests: number;
-  /** Delay of the server's event loop as reported in its metrics. */
+  /** p99 of the event-loop delay that the server reports in its metrics. */
   readonly loopP99: number;
 }
 
@@ -25,7 +25,7 @@ export interface Flood {
 
 const logins = 50;
 const length = 10_000;
-/** Pause between two reads, which sample the latency of one reader without adding load. */
+/** Milliseconds between two reads. The reads sample the latency of one reader without adding load. */
 const pause = 20;
 
 export async function measureFlood({ site, users }: Stand, signal: AbortSignal): Promise<Flood> {
@@ -58,7 +58,7 @@ export async function readPages(
   const wire = Buffer.from(text, 'latin1');
   const connection = new Connection(target);
   const times: number[] = [];
-  // Reading the metrics resets the histogram of the delay.
+  // Reading the metrics resets the histogram of the event-loop delay.
   await eventLoopDelay(target, token);
   const until = performance.now() + length;
   while (performance.now() < until) {
@@ -75,7 +75,7 @@ export async function readPages(
   return { p50: quantile(sorted, 0.5), p99: quantile(sorted, 0.99), requests: times.length, loopP99 };
 }
 
-/** Returns the p99 since the last read, in milliseconds. */
+/** Returns the p99 of the event-loop delay since the last read of the metrics, in milliseconds. */
 async function eventLoopDelay(target: Target, token: string | undefined): Promise<number> {
   const { body } = await sendOnce(target, request('/metrics', {}, { token }).text);
   const [, seconds] = /^nodejs_eventloop_lag_p99_seconds (\S+)$/m.exec(String(body)) ?? [];

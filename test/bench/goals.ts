@@ -1,4 +1,4 @@
-/** Goals for the figures of a run, and the check against them. */
+/** Goals for the figures of a run, and the check of the figures against the goals. */
 import { labels } from './cases.ts';
 import type { Figures } from './measure.ts';
 import { figure } from './table.ts';
@@ -9,14 +9,14 @@ export interface Findings {
   readonly cases: Readonly<Record<string, Readonly<Record<string, Figures>>>>;
   /** Nanoseconds per object and term, by case. */
   readonly terms: Readonly<Record<string, number>>;
-  /** Other measurements by name. */
+  /** Figures of other measurements, by name. */
   readonly others: Readonly<Record<string, number>>;
 }
 
 export interface Goal {
   readonly what: string;
   readonly limit: number;
-  /** The limit is a minimum instead of a maximum. */
+  /** True if the limit is a minimum instead of a maximum. */
   readonly atLeast?: boolean;
   readonly unit?: string;
   /** Returns the figure, or undefined if it was not measured. */
@@ -152,8 +152,8 @@ export function verdicts(found: Findings): string[] {
 }
 
 /**
- * Returns the cost of a case's filters per object and term, in addition to a cached page; undefined unless both were
- * measured.
+ * Returns the cost per object and term of the filters of a case. The cost of a cached page is subtracted. Returns
+ * undefined unless both the case and the cached page were measured.
  */
 export function termCost(found: Findings['cases'], name: string, nodes: number, terms: number): number | undefined {
   const filtered = found[name]?.[labels.first]?.cpu;

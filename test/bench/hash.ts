@@ -1,6 +1,6 @@
 /**
- * Process that measures the lower bound for a token of the password grant: only the password verification, as the
- * server performs it. Prints a `Measured` and exits.
+ * Process that measures only the password verification of the server, which is the lower bound for a token of the
+ * password grant. Prints a `Measured` and exits.
  */
 import { Passwords } from '../../src/accounts/passwords/passwords.ts';
 import { concurrency, loginSeconds, type Measured } from './job.ts';

@@ -1,4 +1,4 @@
-/** Memory of our server for watches that it only forwards. */
+/** Measures the memory that our server uses for forwarded watches. */
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -9,7 +9,7 @@ import type { Stand } from './stand.ts';
 
 export interface HeldFigures {
   readonly watches: number;
-  /** Megabytes of an otherwise idle server. */
+  /** Megabytes of an otherwise idle server, before and after the watches are opened. */
   readonly before: number;
   readonly after: number;
   readonly problems: readonly string[];
@@ -17,7 +17,7 @@ export interface HeldFigures {
 
 const watches = 1_000;
 const atOnce = 20;
-/** Time for garbage to be collected. */
+/** Milliseconds to wait for the garbage collection. */
 const settle = 5_000;
 
 export async function measureHeld({ site }: Stand, signal: AbortSignal): Promise<HeldFigures> {
@@ -37,7 +37,7 @@ export async function measureHeld({ site }: Stand, signal: AbortSignal): Promise
       if (!head.toString('latin1').startsWith('HTTP/1.1 200 ')) problems.add(head.toString('latin1', 0, 300));
       socket.resume();
     };
-    // Warm up: the first watches load and compile code.
+    // The first watches are not counted, because they load and compile code.
     for (let index = 0; index < atOnce; index += 1) await open(index);
     await sleep(settle, undefined, { signal });
     const before = memory([server.pid]).rss;

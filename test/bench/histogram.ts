@@ -1,14 +1,14 @@
 /** Compact counts of millions of durations from several processes, with a resolution of 0.1 ms. */
 const perMillisecond = 10;
-/** 60 s; longer durations count as that. */
+/** Number of bins. Durations of more than 60 s count as 60 s. */
 const bins = 60_000 * perMillisecond;
 
 export class Histogram {
   readonly #counts = new Uint32Array(bins + 1);
 
   /**
-   * Adds milliseconds; negative values count as 0, since a reader may receive an event before the writer gets its
-   * response.
+   * Adds a duration in milliseconds. Negative values count as 0, because a reader may receive an event before the
+   * writer receives the response.
    */
   add(time: number): void {
     const bin = Math.min(bins, Math.max(0, Math.ceil(time * perMillisecond)));
@@ -24,7 +24,7 @@ export class Histogram {
     for (const [bin, count] of pairs) this.#counts[bin] = (this.#counts[bin] ?? 0) + count;
   }
 
-  /** Returns the quantile `share` in milliseconds; NaN without values. */
+  /** Returns the quantile `share` in milliseconds; NaN if the histogram is empty. */
   quantile(share: number): number {
     const total = this.#counts.reduce((sum, count) => sum + count, 0);
     if (total === 0) return NaN;

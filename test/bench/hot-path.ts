@@ -1,4 +1,4 @@
-/** Savings of each shortcut of the hot path, as a share of a small GET (ADR 6). */
+/** Measures the CPU time that each shortcut of the hot path saves, as a fraction of a small GET (ADR 6). */
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -13,7 +13,7 @@ import type { Shortcut } from './shortcuts.ts';
 import { figure } from './table.ts';
 
 export interface HotPath {
-  /** Microseconds of CPU of a GET of one node. */
+  /** CPU time of a GET of one node, in microseconds. */
   readonly get: number;
   readonly shortcuts: readonly Shortcut[];
 }
@@ -24,7 +24,7 @@ const seconds = 3;
 
 async function measureGet(): Promise<number> {
   const folder = await mkdtemp(join(tmpdir(), 'platform-apiserver-bench-hot-path-'));
-  // Nothing changes during the measurement.
+  // The file stays empty, because no node changes during the measurement.
   const changes = join(folder, 'changes');
   await writeFile(changes, '');
   const lab = await startBenchLab({ audit: {} });

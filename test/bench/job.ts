@@ -4,16 +4,16 @@ import type { Request } from './requests.ts';
 
 export interface Job {
   readonly target: Target;
-  /** Requests, sent in turn. */
+  /** Requests that are sent in turn. */
   readonly requests: readonly Request[];
   /** PIDs of the server. */
   readonly pids: readonly number[];
   /**
-   * PIDs of the servers behind it. For nginx and node:http, these are the PIDs of kube-apiserver, which then handles
-   * only the changes.
+   * PIDs of the servers behind the measured server. For nginx and node:http, these are the PIDs of kube-apiserver,
+   * which then handles only the changes.
    */
   readonly behind: readonly number[];
-  /** File with a record of each change. */
+  /** File that contains a record of each change. */
   readonly changes: string;
   /** Number of concurrent requests. */
   readonly concurrency: number;
@@ -24,18 +24,18 @@ export interface Job {
 export interface Measured {
   readonly requests: number;
   readonly seconds: number;
-  /** Milliseconds of CPU of the server over all requests. */
+  /** CPU time of the server over all requests, in milliseconds. */
   readonly cpu: number;
   readonly cpuBehind: number;
-  /** Changes of nodes during the round. */
+  /** Number of changes of nodes during the round. */
   readonly changes: number;
   readonly changesPerSecond: number;
-  /** Milliseconds. */
+  /** Latencies in milliseconds. */
   readonly p50: number;
   readonly p99: number;
   /** Mean size of a response body in bytes. */
   readonly bytes: number;
-  /** Megabytes after the last response, and the peak during the round. */
+  /** Memory in megabytes after the last response, and its peak during the round. */
   readonly rss: number;
   readonly peak: number;
   /**
@@ -43,7 +43,7 @@ export interface Measured {
    * of the server.
    */
   readonly generatorBusy: number;
-  /** Unexpected responses; if there are any, the figures are meaningless. */
+  /** Unexpected responses. The figures are meaningless unless this list is empty. */
   readonly problems: readonly string[];
 }
 
@@ -51,5 +51,8 @@ export interface Measured {
 export const concurrency = 16;
 /** Duration of a round in seconds. */
 export const roundSeconds = 1;
-/** Duration of a round of logins: a second has too few logins to distinguish their CPU time from that of other work. */
+/**
+ * Duration of a round of logins in seconds. In one second there are too few logins to distinguish their CPU time from
+ * the CPU time of other work.
+ */
 export const loginSeconds = 8;

@@ -12,13 +12,14 @@ import { numbered, problemOf, type Request } from './requests.ts';
 import { ascending, quantile } from './statistics.ts';
 
 const maxRequests = 1_000_000;
-/** Milliseconds. */
+/** Minimum number of requests of the warm-up, and its maximum duration in milliseconds. */
 const warmUp = { minRequests: 200, maxDuration: 500 };
-/** Number of responses that are checked completely, limited also by their total bytes. */
+/** Maximum number and maximum total bytes of the responses that are checked completely. */
 const checked = { max: 30, bytes: 2e6 };
 /** Allowed relative difference between the size of a response and the sizes of completely checked responses. */
 const tolerance = 0.1;
-// Time for processes to finish work after a response (logs, garbage) before their CPU is read.
+// Milliseconds between the last response and the reading of the CPU time. In this time, processes finish other work,
+// such as logging and garbage collection.
 const pause = 100;
 const maxDuration = 120_000;
 
@@ -27,22 +28,22 @@ setTimeout(() => process.exit(1), maxDuration).unref();
 const job = JSON.parse(await text(process.stdin)) as Job;
 const { target, requests, pids, behind, changes, concurrency } = job;
 /**
- * Servers cache authentication and access reviews for 10 s, so each round has as many new callers as would expire in
- * it.
+ * Servers cache authentication and access reviews for 10 s, so each round has as many new callers as cached decisions
+ * would expire in its time.
  */
 const newCallers = job.seconds / 10;
 const wire = requests.map(({ text: one }) => (one.includes(placeholder) ? undefined : Buffer.from(one, 'latin1')));
 const connections = Array.from({ length: concurrency }, () => new Connection(target));
 const problems = new Set<string>();
-/** Sizes of completely checked responses. */
+/** Sizes of the smallest and the largest response that was checked completely. */
 const sizes = { smallest: Infinity, largest: 0 };
 let next = 0;
 /** Number of the next request. Each load starts at a different number. */
 let number = Date.now();
 
 /**
- * Each connection sends requests sequentially, in turn from the first `among`, while `goOn` holds and no response is
- * wrong.
+ * Sends requests over every connection, one after the other, while `shouldContinue` returns true and no response is
+ * wrong. The requests are taken in turn from the first `among` requests.
  */
 async function run(
   shouldContinue: () => boolean,
@@ -78,7 +79,7 @@ async function check(connection: Connection, index: number): Promise<void> {
   sizes.largest = Math.max(sizes.largest, bytes);
 }
 
-/** Checks only status and size. */
+/** Checks only the status and the size of the response. */
 async function glance(connection: Connection, index: number): Promise<number> {
   const bytes = await exchange(connection, index);
   // Responses to requests with varying values vary in size.
@@ -126,7 +127,7 @@ async function measure(): Promise<Measured> {
     async (connection, index) => {
       const started = performance.now();
       const size = await glance(connection, index);
-      // `bytes += await …` would lose what other lanes add to the sum in the meantime.
+      // `bytes += await …` would lose the bytes that other connections add in the meantime.
       bytes += size;
       latencies.push(performance.now() - started);
     },

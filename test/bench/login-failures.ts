@@ -35,7 +35,7 @@ export async function measureLoginFailures(
   const problems = new Set<string>();
   const connection = new Connection(target);
   for (let index = -5; index < samples; index++) {
-    // The order is random, so that the sequence does not matter.
+    // The order is random, so that it does not affect the comparison.
     for (const [reason, make] of shuffled(Object.entries(makers))) {
       signal.throwIfAborted();
       const { text, expected } = make(index + 5);
@@ -66,7 +66,7 @@ const shuffled = <T>(items: readonly T[]): T[] =>
     .toSorted(([a], [b]) => a - b)
     .map(([, item]) => item);
 
-/** Three pairs and two tests: each test has a sixth of the error rate (Bonferroni). */
+/** Each of the two tests of each of the three pairs has a sixth of the error rate (Bonferroni correction). */
 export function describeLoginFailures({ reasons, comparisons, problems }: LoginFailures): string {
   if (problems.length > 0) return `${title}: WRONG: ${problems.join('; ')}`;
   const threshold = errorRate / (2 * comparisons.length);

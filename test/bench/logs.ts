@@ -1,4 +1,4 @@
-/** Cost of reading logs through our server compared with querying the same OpenSearch directly. */
+/** Compares the cost of reading logs through our server with the cost of querying the same OpenSearch directly. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -18,13 +18,15 @@ import type { Stand } from './stand.ts';
 import { median } from './statistics.ts';
 
 export interface LogFigures {
-  /** Milliseconds, p50 of sequential queries. */
+  /** p50 of the durations of sequential queries, in milliseconds. */
   readonly query: { readonly ours: number; readonly direct: number };
-  /** Records per second. */
+  /** Exported records per second. */
   readonly export: { readonly ours: number; readonly direct: number };
-  /** Megabytes of our server: before an export of a million records, and the peak in each half of the export. */
+  /**
+   * Memory of our server in megabytes: before an export of a million records, and the peak in each half of the export.
+   */
   readonly rss: { readonly before: number; readonly firstHalf: number; readonly secondHalf: number };
-  /** Pages of nodes for one reader, alone and beside log queries. */
+  /** Latency of pages of nodes for one reader, without and with concurrent log queries. */
   readonly pages: { readonly idle: Reading; readonly during: Reading; readonly queriesPerSecond: number };
   readonly problems: readonly string[];
 }
@@ -36,7 +38,7 @@ const queries = 400;
 const warmUp = 100;
 const rounds = 3;
 const together = 100;
-/** Page size of the server. */
+/** Number of records per request to OpenSearch, which is the same as in our server. */
 const pageSize = 5_000;
 const sampling = 100;
 const timeout = 60_000;
@@ -44,7 +46,7 @@ const settle = 5_000;
 
 const api = '/kapis/logging.platform.io/v1alpha2/logs';
 const { start, end } = corpus;
-// Time of new records. It is later than the searched range, so that the searched records stay unchanged.
+// Time of new records. This time is after the searched range, so that the searched records stay unchanged.
 const later = end + 10 * 86_400;
 const namespaces = ['ns-1', 'ns-2'];
 const word = 'refused';
@@ -76,7 +78,7 @@ const many = (from: number): LogRecord[] =>
     log: text(from + index),
   }));
 
-/** Makes our server use that log store during the measurement. */
+/** Makes our server use the log store at this URL while `work` runs. */
 async function withStore<T>({ site, users }: Stand, url: string, work: () => Promise<T>): Promise<T> {
   const values = users.values as { readonly config: object };
   const logging = { store: 'opensearch', opensearch: { url, indexPrefix } };
@@ -153,7 +155,7 @@ interface Found {
   };
 }
 
-/** Alternates the queries, so that other load of the machine affects both. */
+/** Alternates between our server and OpenSearch, so that other load of the machine affects both. */
 async function measureQueries(
   plain: Target,
   store: Target,
@@ -199,7 +201,7 @@ async function measureQueries(
   return { ours: median(times.ours), direct: median(times.direct) };
 }
 
-/** Returns the bytes of an export. */
+/** Returns the number of bytes in an export of these records. */
 const sizeOf = (records: readonly Pick<LogRecord, 'log'>[]): number =>
   records.reduce((sum, { log }) => sum + Buffer.byteLength(log) + 1, 0);
 

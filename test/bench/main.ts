@@ -1,6 +1,7 @@
 /**
- * make bench: compares our server with kube-apiserver and nginx on this machine, as ratios; Linux only. See `usage`.
- * Exits with 1 if a response was wrong or a shortcut of the hot path saves too little, never because of a duration.
+ * `make bench` compares our server with kube-apiserver and nginx on this machine, as ratios. The command runs only on
+ * Linux (see `usage`). The exit code is 1 if a response was wrong or a shortcut of the hot path saves too little. The
+ * exit code never depends on a duration.
  */
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { cpus, loadavg, tmpdir, userInfo } from 'node:os';
@@ -53,17 +54,20 @@ reveals the reason. "logs" fills an OpenSearch, which takes minutes. "fairness" 
 each shared resource beside twenty others; "event-loop" sends the most expensive input of each endpoint. "hot-path" compares each shortcut
 of the hot path with the plain way and fails if it saves too little. These three need no control plane.`;
 
-/** The path is fixed, so that a bench cleans up after an earlier one that was killed. */
+/** The path is fixed, so that a benchmark cleans up after an earlier benchmark that was killed. */
 const dir = join(tmpdir(), `platform-apiserver-bench-${userInfo().uid}`);
 
 const interrupted = new AbortController();
-/** False while this bench waits for another bench to end, whose processes must not be touched. */
+/**
+ * False while this benchmark waits for another benchmark to end. While waiting, this benchmark must not end processes,
+ * because they belong to the other benchmark.
+ */
 let started = false;
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
   process.on(signal, () => {
     if (!started) process.exit(1);
     interrupted.abort(new Error(`ended by ${signal}`));
-    // Running work fails immediately.
+    // Ending the processes makes the running measurement fail immediately.
     for (const folder of foldersOf(dir)) for (const running of findAll(folder)) void stop(folder, running, 'SIGKILL');
   });
 
@@ -118,7 +122,7 @@ async function bench({ wanted, size, churnSeconds, file, before }: Settings): Pr
   started = true;
   await clear();
   await mkdir(dir, { recursive: true, mode: 0o700 });
-  // Creates the file before any long work: creating it may be impossible, and must not overwrite another file.
+  // The file is created before any measurement, because the creation may fail and must not overwrite an existing file.
   if (file !== '') await writeFile(file, '', { flag: 'wx' });
   let stand: Stand | undefined;
   try {
@@ -169,7 +173,7 @@ async function measureAlone(
   return { results, isRight };
 }
 
-/** Ends all processes and removes the state. */
+/** Ends all processes and removes the state folders. */
 async function clear(): Promise<void> {
   for (const folder of foldersOf(dir)) await stopControlPlane(folder);
   await rm(dir, { recursive: true, force: true });

@@ -1,8 +1,12 @@
 /**
- * metadata.managedFields in the format of kube-apiserver: sigs.k8s.io/structured-merge-diff, fieldpath/serialize.go.
+ * Creates `metadata.managedFields` in the format of kube-apiserver (sigs.k8s.io/structured-merge-diff,
+ * fieldpath/serialize.go).
  */
 
-/** Keys of lists with individually owned items (the API's listType=map); every other list is one value. */
+/**
+ * Keys of lists with individually owned items (the API's listType=map); the owner of any other list owns the whole
+ * list.
+ */
 const listKeys: Readonly<Record<string, readonly string[]>> = {
   addresses: ['type'],
   conditions: ['type'],
@@ -14,7 +18,7 @@ const listKeys: Readonly<Record<string, readonly string[]>> = {
   volumeMounts: ['mountPath'],
   volumes: ['name'],
 };
-/** Lists that every object has; their existence has no owner. */
+/** Lists that every object has. No manager owns their existence. */
 const always = new Set(['containers']);
 /** Fields not owned by the writer of an object. */
 const unowned = new Set(['apiVersion', 'kind', 'name', 'namespace']);
@@ -40,7 +44,7 @@ export const managedFields = (object: object, { manager, time, subresource }: Wr
 
 const owned = (of: object): [string, unknown][] => Object.entries(of).filter(([key]) => !unowned.has(key));
 
-/** Top-level fields, metadata and status always exist, so their existence has no owner. */
+/** Top-level fields, metadata and status always exist, so no manager owns their existence. */
 function topFields(object: object): Fields {
   return Object.fromEntries(
     owned(object).map(([part, value]) => [

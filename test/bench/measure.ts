@@ -9,14 +9,14 @@ import type { Measured } from './job.ts';
 import { cpuTime, memory } from './processes.ts';
 import { median } from './statistics.ts';
 
-/** Counted rounds. */
+/** Number of rounds that are counted by default. */
 const usualRounds = 3;
 /** Seconds of the warm-up round: V8 optimizes functions after some ten thousand calls. */
 const warmUpSeconds = 3;
 /** Milliseconds between measurements for garbage and caches to settle. */
 const pause = 100;
 const restSeconds = 10;
-/** kube-apiserver is busy for some time after its start. */
+/** Milliseconds to wait after the start of kube-apiserver, which is busy for some time. */
 const settle = 10_000;
 
 const load = fileURLToPath(import.meta.resolve('./load.ts'));
@@ -31,21 +31,21 @@ export interface Row {
 }
 
 export interface Figures {
-  /** Milliseconds of CPU per request: of the server itself, and additionally of the servers behind it. */
+  /** CPU time per request in milliseconds: of the measured server (`cpu`), and of the servers behind it (`behind`). */
   readonly cpu: number;
   readonly behind: number;
-  /** `cpu` without the cost of changes to the server at rest. */
+  /** `cpu` without the CPU time that changes cost the server when it gets no requests. */
   readonly alone: number;
-  /** Number of cores used. If it is far below 1, the server was waiting. */
+  /** Number of cores that the server used. A number far below 1 means that the server was waiting. */
   readonly cores: number;
   readonly perSecond: number;
-  /** Milliseconds. */
+  /** Latencies in milliseconds. */
   readonly p50: number;
   readonly p99: number;
-  /** Megabytes. */
+  /** Memory in megabytes. */
   readonly rss: number;
   readonly peak: number;
-  /** Bytes of a body. */
+  /** Mean bytes of a response body. */
   readonly bytes: number;
   /** Share of time in which the load generator was busy. */
   readonly generator: number;
@@ -57,7 +57,8 @@ const hasNoUpstream = ({ server }: Subject): boolean => server === 'nginx' || se
 
 /**
  * Measures the subjects in turn, so that other load of the machine affects all of them. For cases with kube-apiserver,
- * the cost of changes is measured while it has no other requests. That cost is higher at rest, when caches are cold.
+ * the cost of changes is measured while kube-apiserver has no other requests. Changes cost more in this time, because
+ * caches are cold.
  */
 export async function measureCase(
   { subjects }: Pick<Case, 'subjects'>,
@@ -71,8 +72,8 @@ export async function measureCase(
       const before = measured[index] ?? [];
       if (before.some(({ problems }) => problems.length > 0)) continue; // The problems are already reported.
 
-      // The first round is not counted unless it was wrong: a long-running server has compiled its code and opened
-      // connections.
+      // The first round is not counted unless it had problems, because a long-running server has already compiled its
+      // code and opened connections.
       if (round === 1) before.length = 0;
       before.push(await measure(round === 0 ? warmUp(subject) : subject, signal));
       await sleep(pause, undefined, { signal });
@@ -116,7 +117,7 @@ function figuresOf(subject: Subject, one: Measured, rest: readonly AtRest[]): Fi
   const { seconds, requests, changes } = one;
   const atRest = (pids: readonly number[]): number =>
     rest.reduce((sum, { cpuPerChange, pids: [pid = 0] }) => sum + (pids.includes(pid) ? cpuPerChange * changes : 0), 0);
-  // The cost of the changes themselves is subtracted for kube-apiserver, because they are written only to this server.
+  // The cost of the changes is subtracted for kube-apiserver, because the changes are written only to kube-apiserver.
   // For our server, following the changes is part of the cost.
   const spared = server === 'kube-apiserver' ? atRest(job?.pids ?? []) : 0;
   return {
@@ -154,15 +155,15 @@ async function measure({ job }: Subject, signal: AbortSignal): Promise<Measured>
 export interface AtRest {
   readonly server: Server | 'etcd';
   readonly pids: readonly number[];
-  /** Milliseconds of CPU per second. */
+  /** CPU time per second, in milliseconds. */
   readonly cpuPerSecond: number;
-  /** Milliseconds of CPU per change; on a busy machine, both rates drop. */
+  /** CPU time per change, in milliseconds. On a busy machine, both the changes and the CPU time per second drop. */
   readonly cpuPerChange: number;
-  /** Megabytes. */
+  /** Memory in megabytes. */
   readonly rss: number;
 }
 
-/** Resource usage of the servers while only changes arrive. */
+/** Measures the resource usage of the servers while they process only changes. */
 export async function measureRest(
   servers: readonly Pick<AtRest, 'server' | 'pids'>[],
   changesFile: string,

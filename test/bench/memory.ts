@@ -1,4 +1,7 @@
-/** Memory of our server: empty, with all objects, with slow readers of full lists, and under constant changes. */
+/**
+ * Measures the memory of our server: with an empty cluster, with all objects, with slow readers of full lists, and
+ * under constant changes.
+ */
 import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { changesIn, changesPerSecond } from './changes.ts';
@@ -9,18 +12,18 @@ import { request } from './requests.ts';
 import type { Stand } from './stand.ts';
 import { median } from './statistics.ts';
 
-/** Megabytes unless stated. */
+/** Memory in megabytes, unless a property states another unit. */
 export interface MemoryFigures {
-  /** Servers that have received no request. */
+  /** Memory of servers that have received no request. */
   readonly empty: number;
   readonly rest: number;
-  /** JSON of all nodes as returned by kube-apiserver. */
+  /** Size of the JSON of all nodes that kube-apiserver returns. */
   readonly json: number;
   readonly slowLists: {
     readonly before: number;
     readonly peak: number;
     readonly after: number;
-    /** Bytes that the readers received. */
+    /** Number of bytes that the readers received. */
     readonly read: number;
   };
   readonly churn: {
@@ -33,7 +36,7 @@ export interface MemoryFigures {
   readonly problems: readonly string[];
 }
 
-/** Time for garbage to be collected. */
+/** Milliseconds to wait for the garbage collection. */
 const settle = 5_000;
 
 const slow = { readers: 50, bytesPerSecond: 1e6, seconds: 10 };
@@ -69,7 +72,7 @@ async function measureSlowLists(
   return { before, peak, after: memory(ours.pids).rss, read, problems: [...problems] };
 }
 
-/** Reads at the rate `slow`. */
+/** Client that reads at the rate of `slow.bytesPerSecond`. */
 class SlowReader {
   readonly #socket: Socket;
   readonly #timer: NodeJS.Timeout;

@@ -1,4 +1,4 @@
-/** nginx from Debian serving files: a bound that no server can beat by much. */
+/** Runs nginx from Debian as a file server. No server can be much faster. */
 import { access, mkdir, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { homedir, userInfo } from 'node:os';
 import { join } from 'node:path';
@@ -14,9 +14,9 @@ import { withChildren } from './processes.ts';
 export interface Nginx {
   readonly plain: Target;
   readonly tls: Target;
-  /** PIDs of the master and its workers. */
+  /** PIDs of the nginx master process and its workers. */
   readonly pids: readonly number[];
-  /** URL of the files. */
+  /** Path of the folder in the URLs of the files. */
   readonly folder: string;
   /** Size of each file in bytes. */
   readonly sizes: Readonly<Record<string, number>>;
@@ -57,7 +57,7 @@ export async function findNginx(): Promise<string> {
   return program;
 }
 
-/** Downloads with the existing package lists; if they are outdated, root can update them. */
+/** Downloads packages with the existing package lists. If the lists are outdated, root can update them. */
 async function download(cwd: string): Promise<void> {
   const { code } = await execute('apt-get', ['download', 'nginx'], { cwd });
   if (code === 0) return;
@@ -72,7 +72,8 @@ const exists = (path: string): Promise<boolean> =>
   );
 
 /**
- * Serves `files`, by their paths without a leading slash, on loopback; x.gz is sent to clients that accept gzip for x.
+ * Serves `files` on loopback. The keys are paths without a leading slash. A client that requests `x` and accepts gzip
+ * gets the file `x.gz`.
  */
 export async function startNginx(options: {
   readonly program: string;

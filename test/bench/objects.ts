@@ -1,4 +1,7 @@
-/** Objects of a cluster of any size as kubelets and kube-apiserver write them; deterministic by index. */
+/**
+ * Creates the objects of a cluster of any size as kubelets and kube-apiserver write them. The same index always creates
+ * the same object.
+ */
 import { createHash } from 'node:crypto';
 import { nodeName, registration, statusReport } from '../../hack/cluster/node.ts';
 import { managedFields } from './managed-fields.ts';
@@ -7,12 +10,12 @@ import { managedFields } from './managed-fields.ts';
 export const racks = (nodes: number): number => Math.min(100, Math.max(1, Math.floor(nodes / 10)));
 export const rackLabel = 'example.com/rack';
 
-/** Number of pod namespaces. */
+/** Number of pods in each namespace. */
 export const podsPerNamespace = 1000;
 const images = 17;
 const first = Date.parse('2026-01-01T00:00:00Z');
 
-// The order differs from that of the names.
+// Returns the creation time of an object. The order by creation time differs from the order by name.
 export const createdAt = (index: number): number => first + ((index * 7919) % 100_003) * 60_000;
 
 interface Unstored {
@@ -27,7 +30,7 @@ function uid(of: string): string {
   return hex.replace(/^(.{8})(.{4}).(.{3}).(.{3})(.{12}).*$/, '$1-$2-4$3-8$4-$5');
 }
 
-/** Returns the stored form. `managers` are the writers of the object and of its status. */
+/** Returns the stored form. `managers` names the writer of the object and the writer of its status. */
 function stored(object: Unstored, index: number, managers: readonly [string, string]): object {
   const { status, ...rest } = object;
   const { name, namespace = '' } = object.metadata;

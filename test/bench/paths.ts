@@ -7,18 +7,18 @@ const query = (parameters: Readonly<Record<string, string | number>>): string =>
     .join('&');
 
 export const pageSize = 10;
-/** Namespace of the ServiceAccounts that call kube-apiserver. */
+/** Namespace of the ServiceAccounts whose tokens the callers of kube-apiserver use. */
 export const readersNamespace = 'bench';
 /** Placeholder in a path for a number that no earlier request had. */
 export const placeholder = '~n~';
 
-/** Requested paths. */
+/** Paths that the benchmark requests. */
 export const paths = {
   health: '/livez',
   token: '/oauth/token',
   list: `/kapis${nodes}`,
   node: (index: number) => `/kapis${nodes}/${nodeName(index)}`,
-  /** Order of the list, by name by default. */
+  /** Parameters that sort the list. Default: by name. */
   page: (page: number, parameters: Readonly<Record<string, string>> = {}) =>
     `/kapis${nodes}?${query({ sortBy: 'name', ascending: 'true', ...parameters, limit: pageSize, page })}`,
   podsOf: (namespace: string) =>
@@ -30,7 +30,7 @@ export const paths = {
   corePage: (labelSelector: string) => `/api/v1/nodes?${query({ labelSelector, limit: pageSize })}`,
   corePodsOf: (namespace: string) => `/api/v1/namespaces/${namespace}/pods?limit=${pageSize}`,
   serviceAccount: (name: string) => `/api/v1/namespaces/${readersNamespace}/serviceaccounts/${name}`,
-  /** Watch of objects that do not change. */
+  /** Path of a watch of objects that do not change. */
   quietWatch: '/api/v1/namespaces/kube-public/configmaps?watch=true&resourceVersion=0',
   coreWatch: (resourceVersion: string) => `/api/v1/nodes?watch=true&resourceVersion=${resourceVersion}`,
 } as const;

@@ -4,7 +4,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 /** A tick of utime and stime is a hundredth of a second on every machine (USER_HZ). */
 const millisecondsPerTick = 10;
 
-/** Returns the CPU time in milliseconds, in user and kernel mode. */
+/** Returns the total CPU time of the processes in user and kernel mode, in milliseconds. */
 export function cpuTime(pids: readonly number[]): number {
   let ticks = 0;
   for (const pid of pids) {
@@ -16,9 +16,9 @@ export function cpuTime(pids: readonly number[]): number {
 }
 
 export interface Memory {
-  /** Resident megabytes (10^6 bytes). */
+  /** Resident memory in megabytes (10^6 bytes). */
   readonly rss: number;
-  /** Peak since `resetPeaks`. */
+  /** Peak of the resident memory since the call of `resetPeaks`. */
   readonly peak: number;
 }
 

@@ -1,6 +1,6 @@
 /**
- * A hundred callers per server, so that the results do not depend on the cached decisions for one caller. Each listener
- * of our server has different callers, so that none benefits from caches that another one filled.
+ * Creates a hundred callers per server, so that the results do not depend on the cached decisions for one caller. Each
+ * listener of our server has different callers, so that no listener benefits from caches that another listener filled.
  */
 import { randomBytes } from 'node:crypto';
 import type { KubeClient } from '../../src/cluster/client/client.ts';
@@ -28,7 +28,7 @@ export interface Users {
   readonly values: object;
 }
 
-/** Token of a caller of kube-apiserver. */
+/** Returns the name of the ServiceAccount of a caller of kube-apiserver. */
 export const readerAccount = (caller: number): string => `reader-${1 + (caller % callers)}`;
 
 const names = (of: string, count: number): string[] =>
@@ -50,7 +50,7 @@ export async function makeUsers(): Promise<Users> {
       config: {
         authentication: {
           users: [...readers, ...disabled].map(({ configured }) => configured),
-          // The bench causes more failed logins than a person would.
+          // The benchmark causes more failed logins than a person would.
           loginLimit: { maxTries: 1000, within: '1s', perAddress: 1_000_000, perClient: 1_000_000 },
         },
       },
@@ -58,7 +58,7 @@ export async function makeUsers(): Promise<Users> {
   };
 }
 
-/** Allows the readers of both servers to read nodes and pods, and our server's metrics. */
+/** Allows the readers of both servers to read nodes, pods and the metrics of our server. */
 export async function allowReaders(kube: KubeClient): Promise<void> {
   await kube.json('/api/v1/namespaces', { method: 'POST', body: { metadata: { name: readersNamespace } } });
   const apiGroup = 'rbac.authorization.k8s.io';
@@ -81,7 +81,7 @@ export async function allowReaders(kube: KubeClient): Promise<void> {
     });
 }
 
-/** Returns tokens of that many ServiceAccounts. */
+/** Creates a ServiceAccount for each caller, and returns the tokens of these ServiceAccounts. */
 export async function serviceAccountTokens(kube: KubeClient): Promise<string[]> {
   const path = `/api/v1/namespaces/${readersNamespace}/serviceaccounts`;
   return inParallel(names('reader', callers), async (name) => {

@@ -5,26 +5,26 @@ import type { ParsedResponse } from './response-reader.ts';
 import { placeholder } from './paths.ts';
 
 export interface Expected {
-  /** Number of items in the list. */
+  /** Number of items in the response. */
   readonly items?: number;
   /** Names of the items in order. */
   readonly names?: readonly string[];
   /** Total number of items before paging. */
   readonly total?: number;
   /**
-   * Part of the name of every item. `of` is the number of nodes, `total` the number of nodes whose name contains this
-   * part.
+   * Text that the name of every item contains. `of` is the number of nodes, and `total` the number of nodes whose name
+   * contains the text.
    */
   readonly contains?: string;
   readonly of?: number;
-  /** Name of the object. */
+  /** Name of the object in the response. */
   readonly name?: string;
-  /** Text somewhere in the body. */
+  /** Text that the body contains. */
   readonly text?: string;
   readonly gzip?: boolean;
   /** Size of the body as sent, if known. */
   readonly bytes?: number;
-  /** 200 by default. */
+  /** Status; 200 by default. */
   readonly status?: number;
 }
 
@@ -34,7 +34,7 @@ export interface Request {
   readonly expected: Expected;
 }
 
-/** Fields of a form body. */
+/** Returns a request as text, with its expected response. `form` contains the fields of a form body. */
 export function request(
   path: string,
   expected: Expected,
@@ -58,7 +58,7 @@ export function request(
 /** Replaces the placeholder by a number that no earlier request had. */
 export function numbered({ text, expected }: Request, number: number): Request {
   if (!text.includes(placeholder)) return { text, expected };
-  const digits = String(number % 100_000); // Numbers this small occur in some names.
+  const digits = String(number % 100_000); // Numbers of at most five digits occur in the names of some nodes.
   const { contains, ...rest } = expected;
   return {
     text: text.replace(placeholder, digits),
@@ -66,14 +66,14 @@ export function numbered({ text, expected }: Request, number: number): Request {
   };
 }
 
-/** Returns the problem visible in the head of a response. */
+/** Returns the problem in the head of a response; undefined if there is none. */
 function problemOfHead({ status, bytes, gzip }: ParsedResponse, expected: Expected): string | undefined {
   if (status !== (expected.status ?? 200)) return `status ${status}`;
   if (gzip !== (expected.gzip ?? false)) return gzip ? 'unrequested gzip' : 'no gzip';
   return bytes === (expected.bytes ?? bytes) ? undefined : `${bytes} bytes instead of ${expected.bytes}`;
 }
 
-/** Returns the problem of a response, or undefined. The body is checked only if it was kept. */
+/** Returns the problem of a response; undefined if there is none. The body is checked only if it was kept. */
 export function problemOf(response: ParsedResponse, expected: Expected): string | undefined {
   const { body } = response;
   const problem = problemOfHead(response, expected);
@@ -117,11 +117,11 @@ function problemOfJson({ items, metadata, totalItems }: Json, expected: Expected
 }
 
 /**
- * Longest parsed body. V8 does not support strings over 512 MB, and parsing far shorter ones takes the time of many
- * requests.
+ * Maximum bytes of a body that is parsed. V8 does not support strings of more than 512 MB, and parsing a shorter body
+ * can take as long as many requests.
  */
 const maxParsed = 1e8;
-/** Text that occurs once per node. */
+/** Text that occurs once in the JSON of each node. */
 const onceANode = '"nodeInfo":{';
 
 function problemOfLongList(body: Buffer, { items }: Expected): string | undefined {

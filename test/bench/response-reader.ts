@@ -34,7 +34,7 @@ export class ResponseReader {
     this.#bytes = 0;
   }
 
-  /** Returns the response once it is complete; `bytes` may be overwritten afterwards. */
+  /** Returns the response once it is complete; The caller can overwrite `received` afterwards. */
   read(received: Buffer): ParsedResponse | undefined {
     const bytes = this.#pending === undefined ? received : Buffer.concat([this.#pending, received]);
     this.#pending = undefined;
@@ -60,7 +60,7 @@ export class ResponseReader {
         this.#readHead(text);
         if (!this.#chunked && this.#left === 0) return this.#end(bytes, at);
       } else if (text === '') {
-        // The end of a chunk's data or, after the last chunk, of the response.
+        // The line ends the data of a chunk or, after the last chunk, the response.
         if (this.#lastChunk) return this.#end(bytes, at);
       } else if (!this.#lastChunk) {
         this.#left = Number.parseInt(text, 16);

@@ -1,4 +1,7 @@
-/** Time for which a replica still accepts an access token after another replica has confirmed its revocation. */
+/**
+ * Measures how long a replica still accepts an access token after another replica has confirmed the revocation of the
+ * session.
+ */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { sendOnce, type Target } from './connection.ts';
 import { loginForm, type Users } from './readers.ts';
@@ -6,7 +9,7 @@ import { request } from './requests.ts';
 import type { Site } from './site.ts';
 import { ascending, quantile } from './statistics.ts';
 
-/** Milliseconds. */
+/** Times in milliseconds. */
 export interface RevocationFigures {
   readonly p50: number;
   readonly max: number;

@@ -1,4 +1,4 @@
-/** One run over the selected cases: prints results as they arrive and collects them. */
+/** Runs the selected cases, prints each result as it arrives, and collects the results. */
 import { largeClusterTimeout } from '../../hack/cluster/control-plane.ts';
 import { fileURLToPath } from 'node:url';
 import { output } from '../../hack/cluster/exec.ts';
@@ -48,7 +48,7 @@ export const otherNames: readonly string[] = [
   'logs',
 ];
 
-// Measures in a separate process, so that only the garbage of that process is collected.
+// Measures the verification in a separate process, so that only the garbage of that process is collected.
 const measureVerification = async (): Promise<Verification> =>
   JSON.parse(await output(process.execPath, [fileURLToPath(import.meta.resolve('./verification.ts'))])) as Verification;
 
@@ -61,7 +61,7 @@ export class Run {
   readonly #terms: Record<string, number> = {};
   readonly #others: Record<string, number> = {};
   readonly #compared: { name: string; ratios: readonly Ratios[] }[] = [];
-  /** Changes in each round. */
+  /** Number of changes per second in each round. */
   readonly #rates: number[] = [];
   #right = true;
 
@@ -70,7 +70,7 @@ export class Run {
     this.#signal = signal;
   }
 
-  /** True if no response was wrong and nothing failed. */
+  /** True if no response was wrong and no measurement failed. */
   get right(): boolean {
     return this.#right;
   }
@@ -257,7 +257,7 @@ export class Run {
     this.#others['logs: page ÷ alone'] = pages.during.p50 / pages.idle.p50;
   }
 
-  /** Reports a failed measurement, and continues with the others. */
+  /** Reports a failed measurement, and continues with the other measurements. */
   async #attempt<T>(name: string, work: () => Promise<T>): Promise<T | undefined> {
     const step = progress(name);
     try {

@@ -1,7 +1,7 @@
 /**
- * Prefilled clusters: etcd's data is created once per size and kept in the cache of the cluster's programs. Objects are
- * written to etcd directly, since 50,000 nodes take a quarter of an hour through kube-apiserver. They are JSON, which
- * kube-apiserver reads as well as protobuf.
+ * Creates the etcd data of filled clusters. The data is created once per size and kept in the cache for the programs of
+ * the cluster. Objects are written to etcd directly, because writing 50,000 nodes through kube-apiserver takes a
+ * quarter of an hour. The objects are in JSON, which kube-apiserver reads as well as protobuf.
  */
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';

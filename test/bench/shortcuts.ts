@@ -1,6 +1,7 @@
 /**
- * Process that measures the savings of the hot path's shortcuts: each alternates with the plain implementation. Sends
- * each `Shortcut` to its parent and exits. Standard output is a pipe, as in a container.
+ * Process that measures the CPU time that each shortcut of the hot path saves. The measurements of a shortcut and of
+ * the plain implementation alternate. Sends each `Shortcut` to its parent and exits. Standard output is a pipe, as in a
+ * container.
  */
 import { createHmac, generateKeyPairSync, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
@@ -32,16 +33,16 @@ import type { SigningKeys } from '../../src/tokens/signing-keys.ts';
 import { Connection } from './connection.ts';
 import { median } from './statistics.ts';
 
-/** Microseconds of CPU per call, median of the rounds. */
+/** Median CPU time per call over the rounds, in microseconds. */
 export interface Shortcut {
   readonly name: string;
   readonly short: number;
   readonly plain: number;
-  /** Saving per small GET. */
+  /** CPU time that the shortcut saves per small GET, in microseconds. */
   readonly saved: number;
-  /** `plain ÷ short`, median of the rounds. */
+  /** Median of `plain ÷ short` over the rounds. */
   readonly ratio: number;
-  /** The bench fails below this ratio: the shortcut is broken or no longer needed. */
+  /** Minimum ratio. The benchmark fails below this ratio, because the shortcut is then broken or no longer needed. */
   readonly min: number;
 }
 
@@ -57,7 +58,10 @@ interface Compared {
 }
 
 const rounds = 5;
-/** Milliseconds. The CPU time of one thread has a resolution of only 4 ms. */
+/**
+ * Duration of a round in milliseconds. A round must be long, because the CPU time of one thread has a resolution of
+ * only 4 ms.
+ */
 const roundTime = 200;
 const batch = 20;
 
@@ -78,7 +82,7 @@ async function cost(run: () => unknown): Promise<number> {
 
 async function compare({ name, min, perGet = 0, perCall = 1, short, plain }: Compared): Promise<Shortcut> {
   const costs: [short: number, plain: number][] = [];
-  // The first round compiles the code.
+  // The first round is not counted, because V8 compiles the code in it.
   for (let round = 0; round <= rounds; round += 1) costs.push([await cost(short), await cost(plain)]);
   const counted = costs.slice(1);
   const [one, other] = [0, 1].map((at) => median(counted.map((pair) => (pair[at] ?? NaN) / perCall))) as [
@@ -154,7 +158,7 @@ function output(): Compared {
   return {
     name: 'log lines written together',
     min: 2,
-    // The line of the request and the audit line.
+    // Each request writes a line to the log and a line to the audit log.
     perGet: 2,
     perCall: 21,
     short: async () => {
@@ -213,7 +217,7 @@ function redaction(): Compared {
   return {
     name: 'redaction of a text without secrets',
     min: 3,
-    // Texts of the access log and of the audit log.
+    // Each request writes one such text to the access log and one to the audit log.
     perGet: 2,
     short: () => redactText(line),
     plain: () => redactText(`${line} eyJ basic`),
@@ -224,7 +228,7 @@ function timestamps(): Compared {
   return {
     name: 'times of one second formatted together',
     min: 1.5,
-    // Two times in the audit event, and one in the access log.
+    // Each request writes two times to the audit event and one to the access log.
     perGet: 3,
     short: () => rfc3339(Date.now()),
     plain: () => new Date().toISOString(),
@@ -255,7 +259,7 @@ function shortBody(): Compared {
 
 type Serve = (req: Request, res: Response) => unknown;
 
-/** Returns a function that sends the request on its own connection. */
+/** Returns a function that sends a request over a connection to `serve`. */
 async function requested(serve: Serve): Promise<() => Promise<unknown>> {
   const server = createServer((req, res) => void serve(req as Request, res as Response)).listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -275,7 +279,7 @@ async function smallPieces(): Promise<Compared> {
   };
 }
 
-/** Delivers two chunks per turn of the event loop, as they arrive from kube-apiserver. */
+/** Delivers two chunks per turn of the event loop, as kube-apiserver does. */
 async function arrive(chunks: readonly Buffer[], use: (chunk: Buffer) => unknown): Promise<void> {
   for (const [index, chunk] of chunks.entries()) {
     use(chunk);
@@ -307,8 +311,8 @@ async function proxied(): Promise<Compared> {
 }
 
 /**
- * Responds to every request as kube-apiserver does for a ServiceAccount, in its own thread, so that its CPU time does
- * not count.
+ * Responds to every request as kube-apiserver does for a ServiceAccount, in a separate thread whose CPU time does not
+ * count.
  */
 const respondingServer = `
   const { createServer } = require('node:http');
@@ -320,7 +324,7 @@ const respondingServer = `
   }).listen(0, '127.0.0.1', () => require('node:worker_threads').parentPort.postMessage(server.address().port));
 `;
 
-/** A request to kube-apiserver, compared with the minimum that undici does for it (ADR 9). */
+/** Compares a request to kube-apiserver with the minimum work of undici for the same request (ADR 9). */
 async function ownConnections(): Promise<Compared> {
   const worker = new Worker(respondingServer, { eval: true });
   const [port] = (await once(worker, 'message')) as [number];

@@ -26,7 +26,7 @@ export interface Site {
   readonly kubeconfig: string;
   readonly ours: Readonly<Record<Face, Target>> & {
     readonly pids: readonly number[];
-    /** Tokens, one per reader, different for each listener. */
+    /** Tokens of the readers of each listener. Each listener has different readers. */
     readonly tokens: Readonly<Record<Face, readonly string[]>>;
     readonly check: Server['check'];
   };
@@ -36,9 +36,9 @@ export interface Site {
     readonly tokens: readonly string[];
   };
   readonly etcd: { readonly pids: readonly number[] };
-  /** Megabytes of our server when it had cached all objects and received no request. */
+  /** Memory of our server in megabytes, after it has cached all objects and before its first request. */
   readonly freshRss: number;
-  /** Starts another server beside the first, on its own ports. */
+  /** Starts another server on its own ports, in addition to the first server. */
   another(name: string, options?: ServerChoice): Promise<Server & { readonly faces: Readonly<Record<Face, Target>> }>;
   /** Ends processes that are not recorded in the state folder. */
   close(): Promise<void>;
@@ -48,10 +48,10 @@ export interface Site {
 export type ServerChoice = Pick<ServerOptions, 'flags' | 'build'>;
 
 const host = '127.0.0.1';
-/** Time for the garbage of the start to be collected. */
+/** Milliseconds to wait until the garbage of the start has been collected. */
 const settle = 5_000;
 
-/** Records every process in the folder `dir`, so that it ends with its control plane. */
+/** Records every process in the folder `dir`, so that all processes end with their control plane. */
 export async function startSite(dir: string, size: Size, users: Users): Promise<Site> {
   await mkdir(dir, { recursive: true, mode: 0o700 });
   await seed(dir, size);
@@ -135,7 +135,10 @@ export async function startSite(dir: string, size: Size, users: Users): Promise<
   }
 }
 
-/** Returns the time at which a server logged that it had all nodes, in milliseconds since the epoch, or NaN. */
+/**
+ * Returns the time at which a server logged that it had all nodes, in milliseconds since the epoch; NaN if the log
+ * contains no such line.
+ */
 export function listedAt(log: string): number {
   const line = readFileSync(log, 'utf8')
     .split('\n')

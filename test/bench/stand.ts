@@ -1,6 +1,7 @@
 /**
- * Starts everything that is measured: a control plane of the requested size, a small one, a server of ours with each,
- * and the changes. nginx and a bare node:http server return the bytes of our responses.
+ * Starts all processes that the benchmark measures: a control plane of the requested size, a small control plane, our
+ * server for each of them, and the writers of changes. nginx and a bare node:http server return the bytes of our
+ * responses.
  */
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -17,19 +18,24 @@ import { problemOf, request } from './requests.ts';
 import { put, type Size } from './seed.ts';
 import { startSite, type Site } from './site.ts';
 
-/** The small control plane: costs that do not grow with the number of nodes are the same there. */
+/**
+ * Number of nodes of the small control plane. Costs that do not grow with the number of nodes are the same in both
+ * control planes.
+ */
 export const few = 10;
 
 export interface Stand {
   readonly site: Site;
-  /** Server with an empty cluster. */
+  /** The small control plane and its server. */
   readonly small: Site;
   readonly users: Users;
   readonly nginx: Nginx;
   /** A bare node:http server. */
   readonly bare: { readonly plain: Target; readonly pids: readonly number[] };
   readonly changes: Changes;
-  /** Changes of the small control plane, active only while it is measured, since they take CPU. */
+  /**
+   * Changes of the small control plane. The changes run only while its server is measured, because they take CPU time.
+   */
   readonly smallChanges: Changes;
   close(): Promise<void>;
 }
@@ -95,7 +101,7 @@ async function startBare(dir: string, port: number, file: string): Promise<Stand
   return { plain, pids: [running.pid] };
 }
 
-/** Returns the files for nginx with the bytes of our responses, also gzipped. */
+/** Returns the files for nginx, which contain the bytes of our responses with and without gzip. */
 async function filesOf(
   target: Target,
   token: string | undefined,

@@ -1,4 +1,4 @@
-/** Time from the start of a server to its first responses. */
+/** Measures the time from the start of a server to its first responses. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { sendOnce, type Target } from './connection.ts';
 import { paths } from './paths.ts';
@@ -8,15 +8,15 @@ import { listedAt } from './site.ts';
 import type { Stand } from './stand.ts';
 import { median } from './statistics.ts';
 
-/** Milliseconds from the start of the process, unless stated. */
+/** Times in milliseconds since the start of the process, unless a property states another unit. */
 export interface StartFigures {
   readonly ready: number;
   readonly firstList: number;
-  /** Milliseconds after the server logged that the upstream list is complete. */
+  /** Milliseconds from the log line that the list of kube-apiserver is complete to the first list. */
   readonly listAfterUpstream: number;
-  /** CPU time until the response to the first list. */
+  /** CPU time until the first response with a list. */
   readonly cpu: number;
-  /** Megabytes at that time. */
+  /** Memory in megabytes after the first response with a list. */
   readonly rss: number;
 }
 
@@ -69,7 +69,7 @@ async function firstResponse(target: Target, text: string, expected: Expected, s
       problem = String(error);
     });
     if (response === undefined) continue;
-    const time = Date.now(); // Excludes the check of the response.
+    const time = Date.now(); // The time does not include the check of the response.
     problem = problemOf(response, expected);
     if (problem === undefined) return time;
   }

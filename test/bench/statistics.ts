@@ -6,12 +6,18 @@ export const quantile = (sorted: ArrayLike<number>, share: number): number =>
 
 export const median = (values: Iterable<number>): number => quantile(ascending(values), 0.5);
 
-/** Each p-value is the probability of a difference at least as large between samples of the same distribution. */
+/**
+ * Comparison of two samples by two tests. The p-value of a test (`…Chance`) is the probability of a difference at least
+ * as large between samples of the same distribution.
+ */
 export interface Comparison {
-  /** Mann–Whitney: probability that a value of the first sample exceeds one of the second; 0.5 if indistinguishable. */
+  /**
+   * Mann–Whitney test: probability that a value of the first sample exceeds a value of the second sample. Samples of
+   * the same distribution have 0.5.
+   */
   readonly exceeds: number;
   readonly rankChance: number;
-  /** Kolmogorov–Smirnov: largest distance of the distributions. */
+  /** Kolmogorov–Smirnov test: largest distance between the two distributions. */
   readonly distance: number;
   readonly distanceChance: number;
 }
@@ -26,7 +32,7 @@ export function compare(a: Iterable<number>, b: Iterable<number>): Comparison {
   for (const [index, value] of first.entries()) {
     while (below < m && (second[below] ?? 0) < value) below++;
     while (notAbove < m && (second[notAbove] ?? 0) <= value) notAbove++;
-    wins += (below + notAbove) / 2; // A tie counts as half a win.
+    wins += (below + notAbove) / 2; // A tie counts half.
     distance = Math.max(distance, Math.abs(below / m - index / n), Math.abs(notAbove / m - (index + 1) / n));
   }
   const deviation = Math.sqrt((n * m * (n + m + 1)) / 12);
@@ -49,11 +55,13 @@ function twoSided(z: number): number {
   return series.reduce((sum, coefficient) => (sum + coefficient) * t, 0) * Math.exp(-x * x);
 }
 
-/** Asymptotic Kolmogorov–Smirnov distribution with Stephens' correction for small samples. */
+/**
+ * Returns the p-value of the asymptotic Kolmogorov–Smirnov distribution, with Stephens' correction for small samples.
+ */
 function chanceOf(distance: number, n: number, m: number): number {
   const root = Math.sqrt((n * m) / (n + m));
   const lambda = (root + 0.12 + 0.11 / root) * distance;
-  // Below this value the series converges too slowly, and the result is 1 to five digits.
+  // For smaller values of `lambda`, the series converges too slowly, and the result is 1 to five digits.
   if (lambda < 0.3) return 1;
   let sum = 0;
   for (let k = 1; k <= 100; k++) sum += 2 * (-1) ** (k - 1) * Math.exp(-2 * k * k * lambda * lambda);

@@ -18,13 +18,13 @@ const columns: readonly [title: string, key: keyof Figures, scale: number][] = [
 ];
 const compared = ['cpu', 'perSecond', 'p50', 'p99', 'rss'] as const;
 
-/** Share of time above which the load generator limited the requests. */
+/** The load generator limited the requests if it was busy for a greater fraction of the time. */
 const busy = 0.95;
 
 const line = (label: string, cells: readonly string[]): string =>
   `${label.padEnd(46)}${cells.map((cell) => ` ${cell}`.padStart(11)).join('')}`;
 
-/** Formats three significant digits, or a whole number if larger. */
+/** Formats a number with three significant digits, or as a whole number if it has more digits. */
 export const figure = (value: number): string =>
   Math.abs(value) >= 100 ? value.toFixed(0) : String(Number(value.toPrecision(3)));
 
@@ -47,7 +47,7 @@ export interface Ratios {
   /** Label of our subject. */
   readonly label: string;
   readonly peer: string;
-  /** Median over the rounds of ours ÷ the peer's in the same round. */
+  /** Median over the rounds of `our figure ÷ figure of the peer`, with both figures of the same round. */
   readonly ratios: Readonly<Record<(typeof compared)[number], number>>;
   /** Range of the CPU ratios. */
   readonly lowest: number;
@@ -56,7 +56,7 @@ export interface Ratios {
 
 const hasTLS = ({ subject: { job } }: Row): boolean => job?.target.tls !== undefined;
 
-/** Compares each of our subjects with each peer that uses TLS alike. */
+/** Compares each of our subjects with each peer. The subject and the peer must both use TLS, or both use plain HTTP. */
 export function ratiosOf(rows: readonly Row[]): Ratios[] {
   const right = rows.filter(({ problems }) => problems.length === 0);
   return right

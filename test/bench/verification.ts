@@ -1,6 +1,6 @@
 /**
- * Cost of validating an access token, in its own process: for a token validated before, and for a new token. Prints a
- * `Verification` and exits.
+ * Process that measures the cost of validating an access token: for a token that was validated before, and for a new
+ * token. Prints a `Verification` and exits.
  */
 import { generateKeyPairSync } from 'node:crypto';
 import type { Session } from '../../src/tokens/sessions/session.ts';
@@ -8,7 +8,7 @@ import type { Algorithm, SigningKey, SigningKeys } from '../../src/tokens/signin
 import { fingerprint, Tokens } from '../../src/tokens/jwt.ts';
 import { median } from './statistics.ts';
 
-/** Microseconds of CPU per token. */
+/** CPU time per token in microseconds. */
 export interface Verification {
   readonly known: number;
   readonly fresh: Readonly<Record<Algorithm, number>>;
@@ -29,7 +29,7 @@ function keysOf(): SigningKeys {
   return { generation: 1, find, current: find } as unknown as SigningKeys;
 }
 
-/** Returns the median over several runs. */
+/** Returns the median CPU time per token over several runs. */
 function cost(run: (index: number) => void): number {
   const times = Array.from({ length: rounds + 1 }, (_, round) => {
     const before = process.cpuUsage();
@@ -74,7 +74,7 @@ function measure(): Verification {
   for (const token of all) assertAccepted(tokens.verifyAccess(token));
   return {
     fresh: { ES256: fresh('ES256'), RS256: fresh('RS256') },
-    // The authenticator also computes the fingerprint for each request and looks the token up by it.
+    // The authenticator also computes the fingerprint for each request and looks up the token by this fingerprint.
     known: cost((index) => assertAccepted(tokens.known(fingerprint(all[index] ?? '')))),
   };
 }

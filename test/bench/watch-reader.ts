@@ -1,16 +1,16 @@
-/** Parses watch responses with minimal work: the end and the resourceVersion of each event. */
+/** Finds the end and the resourceVersion of each event in a watch response, with minimal work. */
 export interface Receiver {
   event(resourceVersion: number): void;
-  /** Problem of a watch, including its end. */
+  /** Reports a problem of a watch. The end of the watch is also a problem. */
   problem(what: string): void;
 }
 
 const newline = 0x0a;
 const mark = Buffer.from('"resourceVersion":"');
-/** `{"type":"`; the first letter of the type follows. */
+/** Index of the first letter of the event type, which follows `{"type":"`. */
 const typeAt = 9;
 const [bookmark, error] = Buffer.from('BE');
-/** The mark occurs within this distance of an event's start. */
+/** Maximum bytes from the start of an event to `mark`. */
 const headLength = 1024;
 
 export class WatchReader {
@@ -33,7 +33,7 @@ export class WatchReader {
     return this.#status;
   }
 
-  /** `bytes` may be overwritten afterwards. */
+  /** Parses received bytes. The caller can overwrite `bytes` afterwards. */
   read(bytes: Buffer): void {
     if (this.#status !== 0 && this.#status !== 200) return; // The body is the text of an error.
     for (let at = 0; at < bytes.length;) {

@@ -1,4 +1,4 @@
-/** Latency and cost of changes for many watches, with a check that every watch receives every change. */
+/** Measures the latency and the cost of changes for many watches. Checks that every watch receives every change. */
 import { fork, type ChildProcess } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -20,23 +20,25 @@ export interface WatchFigures {
   readonly watchers: number;
   readonly perSecond: number;
   readonly events: number;
-  /** Events not received within a minute of the last change, or after the watch was closed. */
+  /**
+   * Number of events that a watch did not receive within a minute of the last change, or because the watch was closed.
+   */
   readonly lost: number;
   /** Milliseconds from the response to a write until the receipt of the event. */
   readonly p50: number;
   readonly p99: number;
-  /** Microseconds of the server's CPU per event. */
+  /** CPU time of the server per event, in microseconds. */
   readonly cpu: number;
   readonly eventsPerSecond: number;
-  /** Megabytes. */
+  /** Memory in megabytes. */
   readonly rss: number;
   readonly problems: readonly string[];
 }
 
-/** The processes are few, since they share the machine with the server. */
+/** Number of watching processes. The number is small, because these processes share the machine with the server. */
 const processes = 2;
 const observedSeconds = 10;
-/** Time for the changes to reach their rate. */
+/** Milliseconds until the changes have reached their rate. */
 const settle = 3_000;
 const timeout = 60_000;
 
@@ -49,7 +51,10 @@ interface Watched {
   readonly tokens: readonly string[];
   readonly pids: readonly number[];
   readonly path: (resourceVersion: string) => string;
-  /** Milliseconds of the server's CPU per change without watches. Watches do not cause this cost. */
+  /**
+   * CPU time of the server per change without watches, in milliseconds. This time is subtracted, because it is not
+   * caused by watches.
+   */
   readonly spared: number;
 }
 
@@ -133,7 +138,7 @@ async function measure(
     const { rss } = memory(pids);
     const written = changesSince(changes.file, first).toSorted((a, b) => a.resourceVersion - b.resourceVersion);
     const last = written.at(-1)?.resourceVersion ?? 0;
-    await changes.setRate(0); // An overloaded machine can catch up now.
+    await changes.setRate(0); // No changes are written now, so watches on an overloaded machine can catch up.
     await until('all watches are up to date', check, async () => progress().reached >= last, timeout).catch(() =>
       check(),
     );

@@ -1,6 +1,6 @@
 /**
  * A process that holds watches, started by fork. The process receives a `WatchersJob`, and later an `Inquiry` for the
- * final count. It sends `Progress` repeatedly, and finally a `Tally`.
+ * final count. The process sends `Progress` repeatedly, and finally a `Tally`.
  */
 import { connect, type OnReadOpts, type Socket } from 'node:net';
 import { connect as connectTLS } from 'node:tls';
@@ -14,14 +14,14 @@ export interface WatchersJob {
   readonly target: Target;
   /** One request per watch. */
   readonly requests: readonly string[];
-  /** Start of the watches. */
+  /** The resourceVersion at which the watches start. */
   readonly resourceVersion: number;
 }
 
 export interface Inquiry {
-  /** Changes sorted by resourceVersion; each must have been received once by every watch. */
+  /** Changes sorted by resourceVersion. Every watch must have received each change once. */
   readonly changes: readonly Change[];
-  /** Time range in which CPU was measured, in milliseconds of `now`. */
+  /** Start and end of the CPU measurement, in milliseconds of the machine's monotonic clock. */
   readonly from: number;
   readonly to: number;
 }
@@ -34,9 +34,9 @@ export interface Progress {
 
 export interface Tally {
   readonly tally: {
-    /** Missing changes over all watches. */
+    /** Number of missing changes over all watches. */
     readonly lost: number;
-    /** Events between `from` and `to`. */
+    /** Number of events received between `from` and `to`. */
     readonly events: number;
     readonly delays: readonly (readonly [bin: number, count: number])[];
   };
@@ -44,17 +44,17 @@ export interface Tally {
 }
 
 const openingAtOnce = 16;
-/** Delay after 429. */
+/** Milliseconds before a retry after status 429. */
 const pause = 1000;
 const progressInterval = 200;
 const growth = 2 ** 20;
 
 const problems = new Set<string>();
-/** Every event with its time of receipt. */
+/** The resourceVersion of every event, with its time of receipt. */
 let versions = new Uint32Array(growth);
 let times = new Float64Array(growth);
 let received = 0;
-/** Time of receipt of the bytes being parsed. */
+/** Time of receipt of the bytes that are being parsed. */
 let time = 0;
 /** Last resourceVersion of each watch. */
 let last: Float64Array = new Float64Array(0);
@@ -82,7 +82,7 @@ async function begin({ target, requests, resourceVersion }: WatchersJob): Promis
   await Promise.all(Array.from({ length: openingAtOnce }, opener));
 }
 
-/** Resolves when the watch is open. Retries while the server is overloaded, as clients do. */
+/** Opens a watch and resolves when it is open. Retries while the server is overloaded, as other clients do. */
 async function watch(target: Target, index: number, request: string): Promise<void> {
   const reader = new WatchReader({
     event: (resourceVersion) => note(index, resourceVersion),
@@ -148,7 +148,7 @@ function tallied({ changes, from, to }: Inquiry): Tally {
     if (receivedAt >= from && receivedAt < to) events++;
     const writtenAt = written.get(version);
     if (writtenAt !== undefined) delays.add(receivedAt - writtenAt);
-    // Events of other writers must reach every watch, too.
+    // Every watch must also receive the events of other writers.
     if (version + base >= first && version + base <= final) counts.set(version, (counts.get(version) ?? 0) + 1);
   }
   let lost = 0;

@@ -1,6 +1,6 @@
 /**
- * Process that changes nodes: it writes evenly spread heartbeats as kubelets send them. Arguments: the kubeconfig, the
- * number of nodes, changes per second, and the file for the records. Exits by itself.
+ * Process that changes nodes by heartbeats like those of kubelets, at a constant rate. Arguments: the kubeconfig, the
+ * number of nodes, the changes per second, and the file for the records. The process exits by itself after two hours.
  */
 import { appendFileSync } from 'node:fs';
 import { createKubeClient } from '../../src/cluster/client/client.ts';
@@ -19,7 +19,8 @@ let started = 0;
 let atOnce = 0;
 
 /**
- * Sends a patch with a time not used before (one second per millisecond), since an unchanged object causes no event.
+ * Sends a patch with a new time, because an unchanged object causes no event. The time advances by one second per
+ * millisecond.
  */
 async function write(index: number): Promise<void> {
   const lastHeartbeatTime = new Date(epoch + (Date.now() - epoch) * 1000).toISOString().replace(/\.\d+/, '');

@@ -1,4 +1,4 @@
-/** Rules for every response beyond its framing: the body matches the headers. */
+/** Checks that the body of a response matches its headers. The reader of each protocol checks the framing. */
 import type { IncomingHttpHeaders } from 'node:http';
 import { gunzipSync, type Gunzip } from 'node:zlib';
 import { FramingError } from './response-reader.ts';
@@ -33,10 +33,10 @@ function gunzipped(body: Buffer, path: string): Buffer {
   }
 }
 
-/** Paths of long-running responses, which may be silent. */
+/** Matches paths of long-running responses, which may send no data for a long time. */
 export const streams = /[?&](watch|follow)=|\/watch\//;
 
-/** Checks a JSON document, or one in each line of a stream. */
+/** Checks a JSON document, or the JSON document in each line of a stream. */
 function checkJSON(content: Buffer, path: string): void {
   const text = content.toString('utf8');
   const problem = problemOf(text);

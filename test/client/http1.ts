@@ -23,7 +23,10 @@ export const connect = ({ host, port, tls: options }: Target): Duplex =>
         ...options,
       });
 
-/** Sends one request on a connection that the server must close after its response; any further data is an error. */
+/**
+ * Sends one request on a connection. The server must close the connection after the response. Data after the response
+ * is an error.
+ */
 export const open = (socket: Duplex, request: Request): Promise<Message> =>
   new Connection(socket).request({ ...request, headers: { connection: 'close', ...request.headers } });
 
@@ -37,7 +40,7 @@ export function openURL(
   const { protocol, hostname, port, host } = new URL(origin);
   const isSecure = protocol === 'https:';
   const target = {
-    // URLs have brackets around IPv6 addresses.
+    // In URLs, IPv6 addresses are in brackets.
     host: hostname.replace(/^\[(.*)\]$/, '$1'),
     port: Number(port || (isSecure ? 443 : 80)),
     ...(isSecure ? { tls: options } : {}),
@@ -58,9 +61,9 @@ export class Connection {
   readonly #closed: Promise<void>;
   #pending: Pending | undefined;
   #message: Message | undefined;
-  /** The server closes the connection after this response. */
+  /** True if the server closes the connection after this response. */
   #isLast = false;
-  /** The reader abandoned a response. */
+  /** True if the reader abandoned a response. */
   #isAbandoned = false;
   #failure: Error | undefined;
 
@@ -81,12 +84,15 @@ export class Connection {
       this.#onSocketEnd();
       socket.end();
     });
-    // A server may close by a reset after a complete response.
+    // A server can reset the connection after a complete response.
     socket.on('error', (error) => (this.#reader.isIdle ? this.#release() : this.#fail(error)));
     socket.once('close', () => this.#onSocketEnd());
   }
 
-  /** Resolves with the head. The body must be read to its end before the next request. */
+  /**
+   * Sends a request and resolves with the head of the response. The body must be read to its end before the next
+   * request.
+   */
   request(request: Request): Promise<Message> {
     return new Promise((resolve, reject) => {
       if (this.#isAbandoned) return reject(new Error('the response before this one was left unread'));

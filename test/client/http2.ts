@@ -1,4 +1,6 @@
-/** The strict client over HTTP/2. nghttp2 checks the frames; this client checks the delivered bytes. */
+/**
+ * An HTTP/2 client that checks each byte it receives. nghttp2 checks the frames, and this client checks the content.
+ */
 import { connect as connectSession, constants, type ClientHttp2Session } from 'node:http2';
 import type { SecureClientSessionOptions } from 'node:http2';
 import { Message, type Request } from './message.ts';

@@ -18,7 +18,9 @@ interface Source {
   readonly cancel: () => void;
 }
 
-/** A response whose body is still to be read. It ends only if its framing was valid to the end. */
+/**
+ * A response whose body is still to be read. The stream ends without an error only if the framing was valid to the end.
+ */
 export class Message extends Readable {
   readonly request: Request;
   readonly status: number;
@@ -50,11 +52,14 @@ export interface Whole {
   readonly headers: IncomingHttpHeaders;
   /** Body as sent. */
   readonly body: Buffer;
-  /** Body without content coding. */
+  /** Body after decoding of its content coding. */
   readonly content: Buffer;
 }
 
-/** Milliseconds of silence after which a response fails: a server that announced more than it sends stays silent. */
+/**
+ * Milliseconds without data after which a response fails. A server that sends fewer bytes than it announced would
+ * otherwise block the test.
+ */
 const maxSilence = 20_000;
 
 /** Reads a response to its end. Throws FramingError if the body does not match the headers, or stops arriving. */

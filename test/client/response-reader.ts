@@ -1,7 +1,7 @@
 /** Reads HTTP/1.1 responses strictly (RFC 9112). Faults that other clients tolerate or miss are errors here. */
 import type { IncomingHttpHeaders } from 'node:http';
 
-/** The server broke the framing of a message, or its content does not match its headers. */
+/** Error for a message whose framing is invalid, or whose content does not match its headers. */
 export class FramingError extends Error {
   override readonly name = 'FramingError';
 }
@@ -32,7 +32,7 @@ export class ResponseReader {
   /** Start of an incomplete line. */
   #line: Buffer = Buffer.alloc(0);
   #lines: string[] = [];
-  /** Remaining bytes of the body or chunk, and bytes received. */
+  /** Remaining bytes of the body or chunk, and number of bytes received. */
   #left = 0;
   #received = 0;
   #announced: number | undefined;
@@ -41,7 +41,7 @@ export class ResponseReader {
     this.#handler = handler;
   }
 
-  /** Expects the response to a request with this method next. */
+  /** Prepares for the response to a request with this method. */
   expect(method: string): void {
     if (this.#state !== 'idle') throw new Error('the response before this one has not ended');
     this.#method = method;
@@ -117,7 +117,7 @@ export class ResponseReader {
   }
 
   #onChunkSize(line: string): void {
-    // Chunk extensions are allowed, but no server here sends any.
+    // RFC 9112 allows chunk extensions, but the tested servers send none.
     if (!/^[0-9a-f]{1,8}$/i.test(line))
       throw new FramingError(`not a chunk size: ${JSON.stringify(line.slice(0, 80))}`);
     this.#left = Number.parseInt(line, 16);

@@ -2,7 +2,7 @@ import { createAuditor, type Auditor } from '../../src/audit/auditor.ts';
 import type { AuditEvent } from './audit-event.ts';
 import { audit, type AuditPolicy } from '../../src/config/audit.ts';
 
-/** Passes its events to `onEvent`; by default nothing is audited. */
+/** Returns an auditor that passes its events to `onEvent`. By default, no request is audited. */
 export const auditor = (
   policy: unknown = { level: 'None' },
   onEvent: (event: AuditEvent) => void = () => undefined,

@@ -1,6 +1,6 @@
 /** Messages of an LDAP server (RFC 4511). */
 
-/** BER (X.690) of at most 64 KiB. */
+/** Encodes an element in BER (X.690). The contents must have less than 64 KiB. */
 export const ber = (tag: number, ...contents: readonly Buffer[]): Buffer => {
   const content = Buffer.concat(contents);
   return Buffer.concat([Buffer.from([tag, 0x82, content.length >> 8, content.length & 0xff]), content]);

@@ -5,7 +5,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { AppRequest } from './request.ts';
 
-/** The parts of a response that it uses. */
+/** The parts of a response that the browser uses. */
 export interface Page {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;

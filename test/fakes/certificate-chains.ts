@@ -1,4 +1,6 @@
-/** Certificate chains of clients with all kinds of faults, and what kube-apiserver decides for each. */
+/**
+ * Creates client certificate chains with all kinds of faults, and computes whether kube-apiserver accepts each chain.
+ */
 import 'reflect-metadata';
 import {
   BasicConstraintsExtension,
@@ -25,15 +27,15 @@ const usages = {
 } as const;
 
 export interface Link {
-  /** `soon` expires in an hour. */
+  /** Validity period of the certificate. A certificate with the value `soon` expires in an hour. */
   readonly validity: 'now' | 'soon' | 'past' | 'future';
   readonly isCA: boolean;
   readonly pathLength: number | undefined;
   readonly keyUsage: 'certSign' | 'other' | 'none';
   readonly usage: keyof typeof usages;
-  /** An unknown extension, or nameConstraints. */
+  /** Kind of an additional extension: unknown and critical, unknown and not critical, or nameConstraints. */
   readonly unknown: 'critical' | 'harmless' | 'constraints' | 'none';
-  /** Signed in the name of the issuer, but with another key. */
+  /** True if the certificate names the issuer, but is signed with another key. */
   readonly isForged: boolean;
   /** Spelling of the issuer's name. */
   readonly issuer: 'as it is' | 'in capitals' | 'wrong';
@@ -42,11 +44,11 @@ export interface Link {
 
 export interface ChainSpec {
   readonly commonName: string;
-  /** Links from leaf to root. */
+  /** Certificates of the chain, from the leaf to the root. */
   readonly links: readonly Link[];
-  /** Marks the trusted links. */
+  /** True for each certificate of the chain that is a trusted CA. */
   readonly trusted: readonly boolean[];
-  /** Indices of the links that the client presents after the leaf, in order. */
+  /** Indices of the certificates that the client presents after the leaf, in the order of presentation. */
   readonly presented: readonly number[];
 }
 
@@ -87,7 +89,7 @@ const link = ({ isCA, keyUsage, usage }: Link): fc.Arbitrary<Link> =>
     hash: mostly<Link['hash']>('SHA-256', 'SHA-1'),
   });
 
-/** A chain with up to three intermediates. */
+/** Generates chains with up to three intermediate CAs. */
 export const chainSpecs: fc.Arbitrary<ChainSpec> = fc.integer({ min: 2, max: 5 }).chain((length) =>
   fc.record<ChainSpec>({
     commonName: mostly('front-proxy-client', 'somebody-else'),
@@ -108,7 +110,9 @@ export const chainSpecs: fc.Arbitrary<ChainSpec> = fc.integer({ min: 2, max: 5 }
 const isFit = ({ validity, usage, unknown }: Link): boolean =>
   ['now', 'soon'].includes(validity) && usage !== 'server' && ['none', 'harmless'].includes(unknown);
 
-/** Applies the rules of Go's crypto/x509, and rejects a CA as client certificate. */
+/**
+ * Applies the rules of Go's crypto/x509. Also rejects a leaf that is a CA, or whose common name is not `allowedName`.
+ */
 export function isAccepted({ commonName, links, trusted, presented }: ChainSpec, allowedName: string): boolean {
   const [leaf] = links;
   if (leaf === undefined || leaf.isCA || commonName !== allowedName || !isFit(leaf)) return false;
@@ -127,7 +131,7 @@ export function isAccepted({ commonName, links, trusted, presented }: ChainSpec,
 const generate = (): Promise<webcrypto.CryptoKeyPair> =>
   webcrypto.subtle.generateKey(algorithm, true, ['sign', 'verify']);
 
-/** Keys by position in the chain, and their signatures, so that equal certificates are created once. */
+/** Caches a key for each position in a chain, and the signatures, so that equal certificates are created only once. */
 export class ChainKeys {
   readonly #keys = new Map<number, Promise<webcrypto.CryptoKeyPair>>();
   readonly #certificates = new Map<string, Promise<string>>();
@@ -171,9 +175,9 @@ const extensionsOf = ({ isCA, pathLength, keyUsage, usage, unknown }: Link): Ext
 };
 
 interface MakeOptions {
-  /** Authority that signs the chain, instead of a new root. */
+  /** CA that signs the chain instead of a new root. */
   readonly root?: { readonly name: string; readonly key: webcrypto.CryptoKey; readonly certificate: string };
-  /** Keys are new unless shared with other chains. */
+  /** Keys to share with other chains. Default: new keys. */
   readonly shared?: ChainKeys;
 }
 

@@ -41,12 +41,12 @@ const failure = (code: number, reason: string, message: string): ClusterResponse
   body: { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Failure', reason, message, code },
 });
 
-/** Milliseconds before its end at which a watch sends its last bookmark. */
+/** A watch sends its last bookmark this number of milliseconds before it ends. */
 const lastBookmark = 2_000;
 
 const copy = <T>(value: T): T => structuredClone(value);
 
-/** RFC 7386. */
+/** Applies a merge patch (RFC 7386). */
 function mergePatch(target: unknown, patch: unknown): unknown {
   if (typeof patch !== 'object' || patch === null || Array.isArray(patch)) return patch;
   const merged: Record<string, unknown> = typeof target === 'object' && target !== null ? { ...target } : {};
@@ -62,7 +62,9 @@ interface Addition {
   readonly value: unknown;
 }
 
-/** RFC 6902 with `add` only. Returns undefined if the path does not exist. */
+/**
+ * Applies a JSON patch (RFC 6902) that contains only `add` operations. Returns undefined if the path does not exist.
+ */
 function jsonPatch(target: Stored, additions: readonly Addition[]): Stored | undefined {
   const patched = copy(target) as Json;
   for (const { op, path, value } of additions) {
@@ -106,7 +108,9 @@ export class MemoryCluster {
     return new MemoryClient(this);
   }
 
-  /** Sets the response to POST requests for this path; the caller receives exceptions. */
+  /**
+   * Sets the response to POST requests for this path. An exception of `bodyOf` is thrown to the sender of the request.
+   */
   respond(path: string, bodyOf: (body: Json) => unknown): void {
     this.#responders.set(path, bodyOf);
   }
@@ -119,7 +123,10 @@ export class MemoryCluster {
     return copy([...this.stored(collection)]);
   }
 
-  /** Returns the stored objects, which are only replaced, never changed; callers must not change them either. */
+  /**
+   * Returns the stored objects without copies. The cluster replaces objects and never modifies them. Callers must not
+   * modify them.
+   */
   stored(collection: string): readonly Stored[] {
     return [...(this.#collections.get(collection)?.values() ?? [])];
   }
@@ -135,14 +142,14 @@ export class MemoryCluster {
     if (before !== undefined) this.#remove(collection, before);
   }
 
-  /** Returns the stored objects; the caller serializes them. */
+  /** Handles a request. The response contains the stored objects, which the caller serializes. */
   handle({ method, path, query, body }: SeenRequest): ClusterResponse {
     const responder = this.#responders.get(path);
     if (method === 'POST' && responder !== undefined) return { status: 201, body: copy(responder(body as Json)) };
     const at = path.lastIndexOf('/');
     const last = path.slice(at + 1);
     if (method === 'POST') return this.#create(path, body as Stored);
-    // A name follows a plural, which follows a namespace or a version.
+    // A path whose last segment follows a version or a namespace names a collection. Any other path names an object.
     if (/\/(v\d\w*|namespaces\/[^/]+)\/[^/]+$/.test(path))
       return method === 'GET' ? this.#list(path, query) : failure(405, 'MethodNotAllowed', 'not on a collection');
     const collection = path.slice(0, at);
@@ -170,7 +177,7 @@ export class MemoryCluster {
     return { status: 200, body: this.#write(collection, next, current) };
   }
 
-  /** Reports every change after the resourceVersion `since`. Returns a function that stops it. */
+  /** Reports every change after the resourceVersion `since`. Returns a function that stops the watch. */
   watch(collection: string, fieldSelector: unknown, since: string, report: Watcher['report']): () => void {
     const watcher: Watcher = { collection, fieldSelector, report };
     const history = this.#histories.get(collection) ?? [];
@@ -180,7 +187,7 @@ export class MemoryCluster {
     return () => this.#watchers.delete(watcher);
   }
 
-  /** Makes earlier changes unavailable for watches and lists. */
+  /** Deletes the history, so that watches and lists cannot start at an earlier resourceVersion. */
   forgetHistory(): void {
     this.#histories.clear();
   }
@@ -214,7 +221,7 @@ export class MemoryCluster {
     };
   }
 
-  /** Returns the collection as of that resourceVersion. */
+  /** Returns the collection as of the resourceVersion `until`. */
   #listAt(path: string, until: number): Stored[] {
     const objects = new Map<string, Stored>();
     for (const { version, type, object } of this.#histories.get(path) ?? []) {
@@ -266,7 +273,7 @@ function inform(watcher: Watcher, { type, object }: Change): void {
   if (matches(object, watcher.fieldSelector)) watcher.report(type, object);
 }
 
-/** Matches one `path=value`. */
+/** Returns whether an object matches a field selector with one term, `path=value`. */
 function matches(object: Stored, fieldSelector: unknown): boolean {
   if (typeof fieldSelector !== 'string') return true;
   const [field = '', value] = fieldSelector.split('=');
@@ -277,9 +284,9 @@ const memberOf = (inside: unknown, name: string): unknown => (inside as Json | u
 
 /** One replica's client of the cluster, with the faults that a test sets. */
 export class MemoryClient implements Cluster {
-  /** Every request sent, including watches. */
+  /** All sent requests, including watches. */
   readonly requests: SeenRequest[] = [];
-  /** Runs before the cluster processes a request; the caller receives exceptions. */
+  /** Runs before the cluster processes a request. An exception is thrown to the sender of the request. */
   before: (request: SeenRequest) => void | Promise<void> = () => undefined;
   /** Runs after the cluster has processed a request and before the caller receives the response. */
   after: (request: SeenRequest) => void | Promise<void> = () => undefined;
@@ -295,7 +302,7 @@ export class MemoryClient implements Cluster {
     this.#cluster = cluster;
   }
 
-  /** Connects to kube-apiserver for proxied requests; refuses connections by default. */
+  /** The kube-apiserver that receives proxied requests. By default, nothing listens at its address. */
   get upstream(): Upstream {
     return (this.#upstream ??= upstreamAt('http://127.0.0.1:1'));
   }
@@ -304,18 +311,18 @@ export class MemoryClient implements Cluster {
     this.#upstream = upstream;
   }
 
-  /** Makes watches silent from now on, as on a hanging connection; new ones get no response. */
+  /** Holds back the data of all watches, as on a hanging connection. New watches get no response. */
   holdWatches(): void {
     this.#holding = true;
   }
 
-  /** Delivers what was held back and continues. */
+  /** Delivers the data that was held back, and ends the hold. */
   releaseWatches(): void {
     this.#holding = false;
     for (const send of this.#held.splice(0)) send();
   }
 
-  /** Returns the requests of one kind: `requestsTo('POST', '/sessions')`. */
+  /** Returns the sent requests with this method and this end of the path, such as `requestsTo('POST', '/sessions')`. */
   requestsTo(method: string, pathEnd: string): SeenRequest[] {
     return this.requests.filter(
       (one) => one.method === method && one.path.endsWith(pathEnd) && one.query['watch'] === undefined,

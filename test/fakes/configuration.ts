@@ -11,7 +11,7 @@ interface Sections {
   readonly gateway?: Section;
 }
 
-/** Returns a document with these sections. JSON is YAML. */
+/** Returns a document with these sections. The document is in JSON, which is also YAML. */
 export const configurationText = (sections: Sections): string =>
   JSON.stringify({
     apiVersion: 'config.platform.io/v1alpha1',

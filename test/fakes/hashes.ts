@@ -2,21 +2,21 @@ import type { HashFunctions } from '../../src/accounts/passwords/passwords.ts';
 import { parametersOf, type HashParameters } from '../../src/config/hash-parameters.ts';
 
 interface Options {
-  /** Clock that each verification advances by its cost. */
+  /** Clock that each verification advances by the cost of the verification. */
   readonly clock?: { advance(milliseconds: number): Promise<void> };
-  /** Milliseconds by parameters. */
+  /** Milliseconds that a verification takes, by hash parameters. */
   readonly costs?: Readonly<Record<HashParameters, number>>;
 }
 
-/** Hashes without protection or cost, and a record of the work requested. */
+/** Hash functions without security and without cost, which record the requested work. */
 export class CountingHashes implements HashFunctions {
-  /** Parameters of each verification. */
+  /** Hash parameters of each verification. */
   readonly verified: HashParameters[] = [];
   /** Passwords that were tried. */
   readonly tried: string[] = [];
-  /** Parameters of each new hash. */
+  /** Hash parameters of each new hash. */
   readonly hashed: HashParameters[] = [];
-  /** Error thrown by all functions while it is set. */
+  /** If set, all functions throw this error. */
   failure: Error | undefined;
   readonly #options: Options;
   readonly #passwords = new Map<string, string>();
@@ -25,7 +25,7 @@ export class CountingHashes implements HashFunctions {
     this.#options = options;
   }
 
-  /** Returns a hash of valid form for this password. */
+  /** Returns a syntactically valid hash that matches this password. */
   of(password: string, parameters: HashParameters): string {
     const [name, ...costs] = parameters.split(':');
     const number = String(this.#passwords.size).padStart(8, '0');

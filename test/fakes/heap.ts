@@ -4,9 +4,10 @@ import { runInNewContext } from 'node:vm';
 setFlagsFromString('--expose-gc');
 const collectGarbage = runInNewContext('gc') as () => void;
 
-/** Returns the bytes of reachable objects on the heap. */
+/** Returns the size of all reachable objects on the heap in bytes. */
 export function heapUsed(): number {
-  // The first collection completes a marking in progress, which keeps objects that died after it started.
+  // The first garbage collection may complete an earlier marking, which keeps objects that became unreachable after its
+  // start.
   collectGarbage();
   collectGarbage();
   return process.memoryUsage().heapUsed;

@@ -1,9 +1,12 @@
-/** Hand-made JSON Web Tokens with any header and claims, validly signed or not. */
+/** Creates JSON Web Tokens with any header and claims, with a valid or an invalid signature. */
 import { sign, type KeyObject } from 'node:crypto';
 
 const part = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64url');
 
-/** Signs with ES256 or RS256 according to the key; without a key the signature is a few arbitrary bytes. */
+/**
+ * Creates a token that is signed with ES256 or RS256, depending on the key. Without a key, the signature is a few
+ * arbitrary bytes.
+ */
 export function craftJWT(header: object, claims: object, key?: KeyObject): string {
   const content = `${part(header)}.${part(claims)}`;
   if (key === undefined) return `${content}.c2lnbmF0dXJl`;
@@ -14,7 +17,7 @@ export function craftJWT(header: object, claims: object, key?: KeyObject): strin
   return `${content}.${signature.toString('base64url')}`;
 }
 
-/** Returns header and claims of a token without verification. */
+/** Returns the header and the claims of a token without verifying the token. */
 export function readJWT(token: string): { header: Record<string, unknown>; claims: Record<string, unknown> } {
   const [header, claims] = token
     .split('.')

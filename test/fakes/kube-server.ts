@@ -1,4 +1,4 @@
-/** An in-memory cluster behind a socket, for servers in other processes. */
+/** Serves an in-memory cluster on a socket, for servers in other processes. */
 import { once } from 'node:events';
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -8,10 +8,10 @@ import { isKubeError } from '../../src/cluster/client/kube-error.ts';
 import type { KubeRequest } from '../../src/cluster/client/client.ts';
 import type { MemoryCluster } from './cluster.ts';
 
-/** Milliseconds until the response to a request of this user; '' is the server itself. */
+/** Returns the milliseconds until the response to a request of this user. The user '' is the server itself. */
 export type Latency = (path: string, user: string) => number;
 
-/** Reports whether the client has disconnected. */
+/** Returns true for the error of a client that has disconnected. */
 const ended = (error: unknown): boolean => isKubeError(error, 0);
 
 const numbers = new Set(['tailLines', 'limitBytes']);
@@ -50,7 +50,7 @@ export async function serveCluster(cluster: MemoryCluster, latency: Latency): Pr
     body.pipe(res);
   }
 
-  // Like kube-apiserver, keep an idle connection longer than this server's client does.
+  // Keeps an idle connection open longer than the client of the tested server does, as kube-apiserver does.
   server.keepAliveTimeout = 90_000;
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');

@@ -1,4 +1,4 @@
-/** LDAP server in the test's process: simple binds, searches, StartTLS, and faults. */
+/** LDAP server in the process of the test. The server supports simple binds, searches, StartTLS, and faults. */
 import { BerReader, BindRequest, ExtendedRequest, PresenceFilter, SearchRequest } from 'ldapts';
 import { once } from 'node:events';
 import { createServer, type AddressInfo, type Socket } from 'node:net';
@@ -29,7 +29,7 @@ interface Search {
 
 export type LDAPRequest = Bind | Search | { readonly operation: 'extended'; readonly oid: string };
 
-/** RFC 4511 section 4.1.9. */
+/** Result code for success (RFC 4511 section 4.1.9). */
 const success = 0;
 const invalidCredentials = 49;
 const responseTags = { bind: 0x61, search: 0x65, extended: 0x78 };
@@ -37,22 +37,25 @@ const responseTags = { bind: 0x61, search: 0x65, extended: 0x78 };
 export class LDAPServer {
   /** Passwords by DN. */
   readonly passwords = new Map<string, string>();
-  /** Entries by the filter that finds them. */
+  /** Entries that a search returns, by the filter of the search. */
   readonly entries = new Map<string, readonly LDAPEntry[]>();
   readonly requests: LDAPRequest[] = [];
-  /** One entry per request: whether it came over TLS, and the server name that the client sent. */
+  /** For each request: whether it was sent over TLS, and the server name (SNI) that the client sent. */
   readonly security: { readonly isSecure: boolean; readonly serverName: unknown }[] = [];
-  /** Number of connections so far. */
+  /** All connections so far. */
   readonly sockets: Socket[] = [];
-  /** Returns a result code, or a replacement of the response; undefined for the default. */
+  /**
+   * Returns a result code, a replacement of the response, or 'close' to close the connection. Undefined: the default
+   * response.
+   */
   fault: (request: LDAPRequest, id: number) => number | 'close' | Buffer | undefined = () => undefined;
-  /** The server reads everything and sends nothing. */
+  /** True if the server reads all requests and sends no response. */
   isSilent = false;
   readonly #server = createServer((socket) => this.#accept(socket));
   #tls: Pair | undefined;
   #isTLS = false;
 
-  /** Starts the server and returns its port. With `startsWithTLS` it serves ldaps. */
+  /** Starts the server and returns its port. If `startsWithTLS` is true, the server serves ldaps. */
   async listen(tls?: Pair, startsWithTLS = false): Promise<number> {
     this.#tls = tls;
     this.#isTLS = startsWithTLS;

@@ -2,7 +2,7 @@ import { Writable } from 'node:stream';
 import winston from 'winston';
 import { createLogger, type Logger } from '../../src/runtime/logger.ts';
 
-/** Returns a logger as in production that writes to memory, and its lines. */
+/** Returns a logger with the production format that writes to memory, and the written lines. */
 export function logOfLines(): { readonly log: Logger; readonly lines: () => string[] } {
   let text = '';
   const stream = new Writable({

@@ -1,4 +1,7 @@
-/** Logs like the server does, including its own errors, once it gets the message that nothing reads its standard output. */
+/**
+ * Process that writes log lines like the server, including its own uncaught exceptions. The process starts to write
+ * when a message reports that its standard output is closed.
+ */
 import { createLogger } from '../../src/runtime/logger.ts';
 
 let uncaught = 0;
@@ -9,7 +12,7 @@ process.on('uncaughtException', (error) => {
 });
 process.once('message', () => {
   log.error('first');
-  // The callback reports the outcome of both writes, and the event follows it.
+  // The callback is called after both writes. Errors of the writes are emitted as an event after the callback.
   process.stdout.write('', () => {
     log.error('second');
     process.stdout.write('', () => setImmediate(() => process.send?.(uncaught, () => process.disconnect())));

@@ -1,4 +1,4 @@
-/** OpenID provider in the test's process. It exchanges any code for the tokens that the test has set. */
+/** OpenID provider in the process of the test. The provider exchanges any code for the tokens that the test has set. */
 import { createPrivateKey, createPublicKey, type KeyObject } from 'node:crypto';
 import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -35,7 +35,7 @@ export class OpenIDServer {
   userinfo: Readonly<Record<string, unknown>> = { sub: '1' };
   /** Key that signs the id_token; undefined for none. */
   key: KeyObject | undefined;
-  /** Awaited before each response; its result replaces the response. */
+  /** Awaited before each response. If the result is defined, it replaces the response. */
   respond: (path: string) => Response | undefined | Promise<Response | undefined> = () => undefined;
   #server = createServer();
   #published: object = {};

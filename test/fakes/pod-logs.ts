@@ -4,7 +4,7 @@ import type { KubeResponse } from '../../src/cluster/client/client.ts';
 import type { SeenRequest } from './cluster.ts';
 
 export interface LogLine {
-  /** RFC 3339. */
+  /** RFC 3339 time. */
   readonly time: string;
   readonly log: string | Buffer;
 }
@@ -12,11 +12,11 @@ export interface LogLine {
 /** A container's log on its node. */
 export interface FakeLog {
   readonly lines: LogLine[];
-  /** Lines before its last restart. */
+  /** Lines that the container wrote before its last restart. */
   readonly previous?: readonly LogLine[];
-  /** Error returned instead of the log. */
+  /** Error that is returned instead of the log. */
   refusal?: { readonly code: number; readonly reason: string };
-  /** The node does not respond. */
+  /** True if the node does not respond. */
   hangs?: boolean;
 }
 
@@ -40,7 +40,7 @@ const refusal = (code: number, reason: string): KubeResponse => ({
 const lineOf = ({ time, log }: LogLine): Buffer =>
   Buffer.concat([Buffer.from(`${time} `), Buffer.from(log), Buffer.from('\n')]);
 
-/** Container logs through kube-apiserver, with the options and behaviour of kubelet. */
+/** Returns container logs as kube-apiserver does, with the options and the behaviour of the kubelet. */
 export class FakePodLogs {
   /** Logs by `namespace/pod/container`. */
   readonly logs = new Map<string, FakeLog>();
@@ -63,18 +63,18 @@ export class FakePodLogs {
     for (const follower of this.#followers.get(key) ?? []) follower.write(lineOf(line));
   }
 
-  /** Ends the container and the streams of its followers. */
+  /** Terminates the container, and ends the streams of the followers of its log. */
   end(key: string): void {
     for (const follower of this.#followers.get(key) ?? []) follower.end();
     this.#followers.delete(key);
   }
 
-  /** Fails the streams of followers. */
+  /** Aborts the streams of the followers of a log. */
   breakOff(key: string): void {
     for (const follower of this.#followers.get(key) ?? []) follower.destroy(new Error('broken off'));
   }
 
-  /** Returns the response to a log request, or undefined for another path. */
+  /** Returns the response to a request for a log; undefined for any other path. */
   respond(request: SeenRequest, signal: AbortSignal | undefined): Promise<KubeResponse> | undefined {
     const match = /^\/api\/v1\/namespaces\/([^/]+)\/pods\/([^/]+)\/log$/.exec(request.path);
     if (match === null) return undefined;

@@ -9,7 +9,7 @@ export interface AppRequest {
   readonly body?: string | Buffer;
   /** Address of the peer; 192.0.2.1 by default. */
   readonly from?: string;
-  /** Treat the connection as TLS. */
+  /** True to treat the connection as TLS. */
   readonly secure?: boolean;
 }
 

@@ -1,4 +1,6 @@
-/** Signing keys for tests. RSA keys take long to generate, so these are fixed ones for tests only. */
+/**
+ * Signing keys for tests. RSA keys take long to generate, so these RSA keys are fixed. These keys are only for tests.
+ */
 import { generateKeyPairSync } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -7,7 +9,7 @@ import { keyNames, type MakeKey } from '../../src/tokens/signing-keys.ts';
 
 const rsaKeys = [1, 2, 3].map((number) => readFileSync(join(import.meta.dirname, `keys/rsa-${number}.pem`)));
 
-/** Returns a new key for each call; RSA keys are taken from the three in turn. */
+/** Returns a function that creates keys. RSA keys are not new: the function returns the three fixed keys in turn. */
 export function keyMaker(): MakeKey {
   let made = 0;
   return async (alg) => {
@@ -20,7 +22,7 @@ export function keyMaker(): MakeKey {
 const makeKey = keyMaker();
 const pairs = keyNames.map(async ({ alg, current }) => [current, (await makeKey(alg)).toString('base64')] as const);
 
-/** The Secret of the signing keys. A server that finds it need not spend time on generating keys. */
+/** The Secret of the signing keys. A server that finds this Secret need not spend time on generating keys. */
 export const signingKeysSecret = {
   metadata: { name: objectNames.signingKeysSecret },
   type: 'Opaque',

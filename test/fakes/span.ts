@@ -1,6 +1,6 @@
 import { runWithin, type ClientSpan, type SentRequest, type ServerSpan } from '../../src/runtime/tracing.ts';
 
-/** A span of a request that records the requests to other servers, and how their spans end. */
+/** A span of a request that records the requests to other servers, and how the spans of these requests end. */
 export class FakeSpan implements ServerSpan {
   readonly traceID = '4bf92f3577b34da6a3ce929d0e0e4736';
   isOver = false;

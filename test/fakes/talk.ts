@@ -2,7 +2,7 @@ import { expect } from '@jest/globals';
 import type { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** A connection with the test's own bytes, and everything received on it. */
+/** A connection on which the test sends its own bytes, with all received bytes. */
 export interface Talk {
   readonly socket: Socket;
   readonly received: () => string;

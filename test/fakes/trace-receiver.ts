@@ -1,4 +1,7 @@
-/** A receiver of OTLP/HTTP that fails as the current test specifies. test/integration/tracing.test.ts uses official types instead. */
+/**
+ * A receiver of OTLP/HTTP that fails as the current test specifies. test/integration/tracing.test.ts uses official
+ * types instead.
+ */
 import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -11,7 +14,7 @@ export interface ReceivedSpan {
   readonly spanID: string;
   readonly parentID: string;
   readonly name: string;
-  /** Strings as they are, numbers in the form in which protobuf encodes them. */
+  /** Attribute values: strings, and integers as protobuf encodes them. */
   readonly attributes: Readonly<Record<string, string | number>>;
   readonly links: readonly { readonly traceID: string; readonly spanID: string }[];
 }
@@ -54,7 +57,7 @@ export class TraceReceiver {
     return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
   }
 
-  /** Resolves with the spans received so far, once `isComplete` returns true for them. */
+  /** Resolves with all received spans, once `isComplete` returns true for these spans. */
   async until(isComplete: (spans: readonly ReceivedSpan[]) => boolean): Promise<readonly ReceivedSpan[]> {
     while (!isComplete(this.spans)) await new Promise<void>((resolve) => this.#waiting.push(resolve));
     return this.spans;

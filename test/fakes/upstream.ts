@@ -6,17 +6,17 @@ import { headerValues } from '../../src/auth/identity-headers.ts';
 import { createUpstream, type Upstream } from '../../src/cluster/client/upstream.ts';
 import { addressOf } from '../../src/cluster/wire/connections.ts';
 
-/** Credential of the server in every forwarded request. */
+/** Credential that the server sends in every forwarded request. */
 export const ownToken = 'Bearer of-the-server';
 
-/** A connection to the test's server instead of kube-apiserver. */
+/** Returns the connection settings for a test server that replaces kube-apiserver. */
 export const upstreamAt = (server: string): Upstream =>
   createUpstream({
     address: addressOf(server, { rejectUnauthorized: true }),
     credential: { headers: async () => ({ Authorization: ownToken }), renew: () => undefined },
   });
 
-/** A request as kube-apiserver would receive it. */
+/** A request as kube-apiserver receives it. */
 export interface Passed {
   readonly method: string;
   readonly url: string;
@@ -56,12 +56,12 @@ export class FakeKubeApiserver {
     return `http://127.0.0.1:${(this.server.address() as AddressInfo).port}`;
   }
 
-  /** Returns the requests since the last call. */
+  /** Returns the requests received since the last call of `taken`. */
   taken(): Passed[] {
     return this.seen.splice(0);
   }
 
-  /** Closes every connection. */
+  /** Closes all open connections. */
   cut(): void {
     for (const socket of this.sockets) socket.destroy();
   }

@@ -1,4 +1,4 @@
-/** WebSocket clients: undici's, and one that sends the test's own bytes. */
+/** Two WebSocket clients: the client of undici, and a client that sends the test's own bytes. */
 import http, { type OutgoingHttpHeaders } from 'node:http';
 import type { Socket } from 'node:net';
 import { WebSocket, type WebSocketInit } from 'undici';
@@ -10,7 +10,7 @@ export const handshake: OutgoingHttpHeaders = {
   'sec-websocket-key': 'dGhlIHNhbXBsZSBub25jZQ==',
 };
 
-/** Subprotocol with a token as kube-apiserver expects it from browsers (its protocol.go). */
+/** Returns the subprotocol by which browsers send a token to kube-apiserver (its protocol.go). */
 export const tokenProtocol = (token: string): string =>
   `base64url.bearer.authorization.k8s.io.${Buffer.from(token).toString('base64url')}`;
 
@@ -74,8 +74,8 @@ export function clientFrame(first: number, payload: Buffer, mask = Buffer.from([
 }
 
 /**
- * Returns the connection after the handshake, with data received along with the response. Rejects for a response other
- * than 101.
+ * Returns the connection after the handshake, and the data that was received with the response. Rejects if the status
+ * is not 101.
  */
 export function upgraded(port: number, path: string, headers: OutgoingHttpHeaders): Promise<[Socket, Buffer]> {
   return new Promise((resolve, reject) => {
@@ -98,7 +98,7 @@ export interface Frame {
   readonly payload: Buffer;
 }
 
-/** Parses the frames of a server. Throws unless they are complete, final and unmasked. */
+/** Parses the frames of a server. Throws unless all frames are complete, final and unmasked. */
 export function framesIn(bytes: Buffer): Frame[] {
   const frames: Frame[] = [];
   for (let at = 0; at < bytes.length;) {

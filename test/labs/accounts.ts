@@ -1,4 +1,4 @@
-/** Users, sessions and tokens of one replica, built as in production with an in-memory cluster. */
+/** Builds the users, sessions and tokens of one replica as in production, with an in-memory cluster. */
 import { buildAccounts, type PasswordChecks } from '../../src/accounts/build.ts';
 import { passwordSecretOf, passwordSecretType, type UserSpec } from '../../src/accounts/directory/users.ts';
 import { buildAuth } from '../../src/auth/build.ts';
@@ -22,12 +22,15 @@ const inNamespace = `/api/v1/namespaces/${namespace}`;
 type Authentication = Readonly<Record<string, unknown>> & { readonly users?: readonly object[] };
 
 export interface AccountsOptions extends Pick<PasswordChecks, 'providerTypes'> {
-  /** Users written to the cluster before the start. Users without `passwordHash` have the default password. */
+  /**
+   * Users that are written to the cluster before the replica starts. Users without `passwordHash` have the default
+   * password.
+   */
   readonly authentication?: Authentication | undefined;
   readonly log?: Logger | undefined;
   /**
-   * Replica beside which this one starts. Both use the same cluster, and the same configuration unless `authentication`
-   * is given.
+   * Replica in whose cluster this replica starts. Both replicas have the same configuration unless `authentication` is
+   * given.
    */
   readonly beside?: { readonly clock: FakeClock; readonly cluster: MemoryCluster };
 }

@@ -1,4 +1,7 @@
-/** The user's cache of built clients: each is built once per machine, and again when its versions change. */
+/**
+ * Caches built clients in the cache folder of the user. A client is built once per machine, and again after its
+ * versions change.
+ */
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { mkdir, rename, rm } from 'node:fs/promises';
@@ -9,7 +12,9 @@ import { progress } from '../../hack/cluster/progress.ts';
 
 const cache = join(process.env['XDG_CACHE_HOME'] || join(homedir(), '.cache'), 'platform-apiserver', 'clients');
 
-/** Returns the folder that `build` has filled. `inputs` is everything that affects its content. */
+/**
+ * Returns the folder that `build` has filled. `inputs` must contain everything that affects the content of the folder.
+ */
 export async function cached(
   name: string,
   inputs: readonly (string | Buffer)[],

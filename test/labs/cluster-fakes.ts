@@ -11,7 +11,7 @@ interface Timer {
   readonly run: () => void;
 }
 
-/** A clock that only `advance` moves. */
+/** A clock whose time changes only when `advance` is called. */
 export class FakeClock implements Clock {
   #now = 1_000_000;
   readonly #timers = new Set<Timer>();
@@ -34,14 +34,14 @@ export class FakeClock implements Clock {
     return 0.5;
   }
 
-  /** Milliseconds until each pending timer, ascending. */
+  /** Returns the milliseconds until each pending timer, in ascending order. */
   pending(): number[] {
     return [...this.#timers].map(({ at }) => at - this.#now).toSorted((a, b) => a - b);
   }
 
   /**
-   * Lets one turn of the event loop pass after each timer, and everything that is ready run after the last timer of a
-   * moment.
+   * Advances the time and runs the timers that are due. Waits for one turn of the event loop after each timer, and for
+   * `settle` after the last timer of the same time.
    */
   async advance(milliseconds: number): Promise<void> {
     const end = this.#now + milliseconds;
@@ -51,7 +51,7 @@ export class FakeClock implements Clock {
       if (next > end) break;
       this.#now = next;
       const due = [...this.#timers].filter(({ at }) => at === next);
-      // One timer may cancel another.
+      // A timer that is due can cancel another timer that is due.
       for (const timer of due) {
         if (!this.#timers.delete(timer)) continue;
         timer.run();
@@ -64,7 +64,7 @@ export class FakeClock implements Clock {
   }
 }
 
-/** Runs everything that is ready. */
+/** Waits for a few turns of the event loop, in which all pending promises settle. */
 export async function settle(): Promise<void> {
   for (let i = 0; i < 5; i += 1) await turn();
 }
@@ -181,8 +181,8 @@ export const bookmark = (resourceVersion: string, initial = false): unknown => (
 });
 
 /**
- * Returns the changes after a resourceVersion as a watch reads them, oldest first; undefined if the history does not
- * reach back.
+ * Returns the changes after a resourceVersion in the form of a watch, oldest first; undefined if the history does not
+ * reach back that far.
  */
 export function changesAfter<F>(store: Store<F>, resourceVersion: number): readonly Change<F>[] | undefined {
   const first = store.history.positionAfter(resourceVersion);

@@ -13,7 +13,7 @@ interface GoFiles {
   readonly files: Readonly<Record<string, string>>;
   /** Arguments of `go` without the output and the package. */
   readonly args: readonly string[];
-  /** Package of another module. Default: that of the files. */
+  /** Package of another module to build. Default: the package of the files. */
   readonly package?: string;
 }
 

@@ -1,4 +1,4 @@
-/** A listener with the test's own routes behind the filters of production. */
+/** Creates a listener that serves the test's own routes behind the filters of production. */
 import type { Attributes } from '../../src/auth/authorizers/authorizer.ts';
 import type { UserInfo } from '../../src/auth/user.ts';
 import { invalidToken } from '../../src/runtime/errors.ts';
@@ -23,7 +23,7 @@ export const aggregatedPath = '/apis/resources.platform.io/v1alpha3/nodes';
 
 const oauthPaths = /^\/(?:oauth|\.well-known)\//;
 
-/** Returns the access of these paths in production. */
+/** Returns the access that the route of this path requires in production. */
 function accessOf(path: string): Access {
   if (/^\/(?:livez|readyz|healthz)/.test(path)) return { kind: 'optional', parameter: 'verbose' };
   if (oauthPaths.test(path) || /^(?:\/kapis)?\/version$/.test(path)) return anonymous;
@@ -45,7 +45,7 @@ export interface LabOptions extends Partial<ChainOptions> {
   readonly allowed?: boolean;
 }
 
-/** Authenticates the user named by the bearer token, except "bad". */
+/** Authenticates the user whose name is the bearer token. Rejects the token "bad". */
 const authenticator: ChainOptions['authenticator'] = async ({ headers }): Promise<UserInfo | undefined> => {
   const username = /^Bearer (.+)$/.exec(headers.authorization ?? '')?.[1];
   if (username === 'bad') throw invalidToken();
@@ -66,7 +66,7 @@ export function face({ settings = {}, routes, allowed = true, ...options }: LabO
     path,
     summary: '',
     access: accessOf(path),
-    // The same as in production.
+    // The same paths are hot in production.
     hot: resources.includes(path),
     handler: (_req, res, context) => {
       handled.push(context);

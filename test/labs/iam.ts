@@ -1,6 +1,6 @@
 /**
- * The account service with the filters of every request, without sockets: users log in, and kube-apiserver accepts all
- * writes.
+ * Runs the account service with the filters of every request, without sockets. Users can log in, and kube-apiserver
+ * accepts all writes.
  */
 import type { RequestListener } from 'node:http';
 import type { ResourceAttributes } from '../../src/auth/authorizers/authorizer.ts';
@@ -15,9 +15,12 @@ import { routesOf } from './oauth.ts';
 export const base = '/kapis/iam.platform.io/v1alpha2';
 
 export interface Lab extends Accounts {
-  /** Rights by user in any group and namespace: `verb resource/subresource name`; none by default. */
+  /**
+   * Rights of each user, as `verb resource/subresource name`, in all API groups and namespaces. By default, users have
+   * no rights.
+   */
   readonly rights: Map<string, readonly string[]>;
-  /** Logs in with the default password. Throws if that fails. */
+  /** Logs in with the default password. Throws if the login fails. */
   readonly login: (username: string) => Promise<string>;
   readonly loginResponse: (username: string, password: string) => Promise<AppResponse>;
   /** Sends a request with a token; objects are sent as JSON. */

@@ -1,4 +1,4 @@
-/** The token endpoint with the filters of every request, without sockets. */
+/** Runs the OAuth endpoints with the filters of every request, without sockets. */
 import { afterEach } from '@jest/globals';
 import type { RequestListener } from 'node:http';
 import type { AuditEvent } from '../fakes/audit-event.ts';
@@ -16,7 +16,7 @@ export interface Lab extends Accounts {
   readonly app: RequestListener;
   /** Events of the audit log. */
   readonly events: readonly AuditEvent[];
-  /** Sends a token request with these form fields; undefined ones are left out. */
+  /** Sends a token request with these form fields; undefined fields are omitted. */
   readonly token: (fields: Fields, options?: AppRequest) => Promise<AppResponse>;
   /** Sends a form to another path. */
   readonly post: (path: string, fields: Fields, options?: AppRequest) => Promise<AppResponse>;
@@ -38,7 +38,7 @@ const form = (fields: Fields): string =>
     Object.entries(fields).flatMap(([name, value]): [string, string][] => (value === undefined ? [] : [[name, value]])),
   ).toString();
 
-/** Changes all sessions in the cluster just before the next write of one, as another replica could. */
+/** Changes all sessions in the cluster just before the next write of a session, as another replica could do. */
 export function overtakeNextWrite({ client, cluster }: Pick<Accounts, 'client' | 'cluster'>): void {
   client.before = ({ method }) => {
     if (method !== 'PUT') return;

@@ -1,4 +1,4 @@
-/** The resource routes with fifty nodes, without sockets. */
+/** Runs the resource routes with fifty nodes, without sockets. */
 import type { Request, Response } from 'express';
 import { Writable } from 'node:stream';
 import type { Attributes, Authorizer } from '../../src/auth/authorizers/authorizer.ts';
@@ -65,7 +65,7 @@ export class FakeResponse extends Writable {
   headersSent = false;
   readonly headers: Record<string, string> = {};
   readonly chunks: Buffer[] = [];
-  /** Blocks reading while it is true. */
+  /** While true, the client does not read the response. */
   stalled = false;
   #waiting: (() => void) | undefined;
 
@@ -94,7 +94,7 @@ export class FakeResponse extends Writable {
 
   override _write(chunk: Buffer, _: string, done: () => void): void {
     this.headersSent = true;
-    // Once the write callback is called, a socket has released the bytes, whose memory may be reused.
+    // The bytes are copied, because the server can reuse their memory once the write callback is called.
     this.chunks.push(Buffer.from(chunk));
     if (this.stalled) this.#waiting = done;
     else done();
@@ -115,7 +115,7 @@ export class FakeResponse extends Writable {
     return JSON.parse(this.text) as ReturnType<() => this['body']>;
   }
 
-  /** Events of a watch. */
+  /** Parsed events of a watch. */
   get events(): { type: string; object: KubeObject & Record<string, unknown> }[] {
     return this.text
       .split('\n')
@@ -126,11 +126,11 @@ export class FakeResponse extends Writable {
 
 export interface FakeResource extends Resource<NodeFields> {
   synced: boolean;
-  /** Number of requests to the cluster for the current revision. */
+  /** Requests to the cluster for the current revision. */
   confirmations: string[];
-  /** Replaces the request for the current revision. */
+  /** Called instead of the request for the current revision. */
   onConfirm: () => void;
-  /** Replaces the request for older history. */
+  /** Called instead of the request for older history. */
   onRecall: (resourceVersion: number, signal: AbortSignal) => Promise<void>;
 }
 
@@ -167,7 +167,7 @@ const noCluster = {
   },
 };
 
-/** Parts of kapisRoutes for a cluster without resources. */
+/** Dependencies of `kapisRoutes` for a cluster without resources. */
 export const emptyCluster = {
   catalogue: {
     find: async (): Promise<never> => {
@@ -197,11 +197,11 @@ export class FakeAuthorizer implements Authorizer {
 export interface Call {
   readonly response: FakeResponse;
   readonly abort: () => void;
-  /** Changes the caller's groups, after which a watch checks its rights again. */
+  /** Changes the groups of the caller. A watch then checks the rights of the caller again. */
   readonly changeUser: () => void;
-  /** Makes a watch check its rights, as it does every few seconds. */
+  /** Makes a watch check the rights of the caller, as it does every few seconds. */
   readonly recheck: () => Promise<void>;
-  /** Resolves with the error that the handler threw, or undefined. */
+  /** Resolves with the error that the handler threw; undefined if there was none. */
   readonly done: Promise<StatusError | undefined>;
 }
 
@@ -279,7 +279,7 @@ async function outcome(
   }
 }
 
-/** Returns the response to a request that must succeed. */
+/** Sends a request and returns the response. Throws unless the request succeeds. */
 export async function get(routes: readonly Route[], url: string, options: CallOptions = {}): Promise<FakeResponse> {
   const { response, done } = call(routes, url, options);
   const error = await done;
@@ -287,7 +287,7 @@ export async function get(routes: readonly Route[], url: string, options: CallOp
   return response;
 }
 
-/** Returns the Status of a request that must be rejected. */
+/** Sends a request and returns the Status. Throws unless the request is rejected. */
 export async function refused(routes: readonly Route[], url: string, options: CallOptions = {}): Promise<StatusError> {
   const error = await call(routes, url, options).done;
   if (error === undefined) throw new Error(`${url} succeeded`);

@@ -1,4 +1,4 @@
-/** Replicas of one in-memory cluster, each with its own view of the sessions. */
+/** Creates replicas with the same in-memory cluster. Each replica has its own cache of the sessions. */
 import { afterEach } from '@jest/globals';
 import { RefreshTokens } from '../../src/tokens/refresh-tokens.ts';
 import type { SessionLifetimes } from '../../src/tokens/sessions/lifetimes.ts';
@@ -30,14 +30,14 @@ const never = (): boolean => false;
 export interface Replica {
   readonly sessions: Sessions;
   readonly client: MemoryClient;
-  /** IDs of the sessions that were reported as ended. */
+  /** IDs of the sessions that were reported as revoked or deleted. */
   readonly ended: string[];
 }
 
 export interface Lab {
   readonly cluster: MemoryCluster;
   readonly clock: FakeClock;
-  /** `prepare` gets the replica's client before anything is read. */
+  /** Starts a replica. `prepare` gets the client of the replica before the replica reads from the cluster. */
   readonly replica: (prepare?: (client: MemoryClient) => void) => Promise<Replica>;
 }
 

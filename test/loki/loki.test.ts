@@ -47,7 +47,7 @@ storeSuite('loki', {
     }),
   more(stand: () => Stand) {
     describe('a Loki tenant', () => {
-      test('a log query returns complete results for a Loki tenant with lower limits', async () => {
+      test('a log query returns complete results for a Loki tenant with limits below the defaults', async () => {
         await push(stand().url, small, { tenant: 'small' });
         const store = openLoki(stand().url, 'small');
         const model = new Model(small, { findsSigns: true });
@@ -61,7 +61,7 @@ storeSuite('loki', {
       });
 
       test('a log query returns the configured text field of Loki lines that are JSON objects', async () => {
-        // Loki replaces invalid UTF-8 by blanks.
+        // In the expected records, blanks replace invalid UTF-8, as in Loki.
         const records = small
           .filter(({ namespace }) => ['special', 'edges', 'ns-1'].includes(namespace))
           .map((record) => ({ ...record, log: record.log.replaceAll('\ufffd', ' ') }));

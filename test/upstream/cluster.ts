@@ -1,4 +1,6 @@
-/** Starts what the specs run against: a control plane with scheduler and nodes, and one server with its gateway. */
+/**
+ * Starts the servers that the specs test: a control plane with scheduler and nodes, and one server with its gateway.
+ */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { freePort } from '../../hack/cluster/chosen.ts';
@@ -27,7 +29,7 @@ export interface Cluster {
 
 const nodes = 10;
 
-/** Starts everything in the folder `dir`. `stopControlPlane(dir)` ends its processes. */
+/** Starts the control plane and the server with the state folder `dir`. `stopControlPlane(dir)` ends the processes. */
 export async function startCluster(dir: string): Promise<Cluster> {
   const controlPlane = await startControlPlane({ dir, nodes });
   assertAddress(await addressBlock(dir));

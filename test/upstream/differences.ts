@@ -1,9 +1,9 @@
 /**
- * Specs that pass at kube-apiserver and fail through the gateway, each with its reason. The list is complete: make conformance fails for
- * other differences, and for a listed spec that passes.
+ * Specs that pass at kube-apiserver and fail through the gateway, each with its reason. The list is complete: `make
+ * conformance` fails if another spec differs, or if a listed spec passes.
  */
 export interface Difference {
-  /** Whole name of the spec. */
+  /** Full name of the spec. */
   readonly spec: string;
   readonly reason: string;
 }

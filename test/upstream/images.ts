@@ -1,4 +1,7 @@
-/** Images of the specs, which the node cannot pull: busybox, and agnhost, which is built from the specs' own version. */
+/**
+ * Builds the images that the specs use, because the node cannot pull images. agnhost is built from the same Kubernetes
+ * version as the specs.
+ */
 import { join } from 'node:path';
 import { file } from '../../hack/release/files.ts';
 import type { Image } from '../../hack/release/oci.ts';
@@ -8,7 +11,10 @@ import { program } from '../e2e/images/machine-files.ts';
 const registry = 'registry.k8s.io/e2e-test-images';
 const config = { Env: ['PATH=/usr/bin:/bin'] };
 
-/** Returns the images with the names that the specs use. `agnhost` is the path of the program, `source` the folder of its source. */
+/**
+ * Returns the images with the names that the specs use. `agnhost` is the path of the program, `source` the folder of
+ * its source.
+ */
 export async function specImages(agnhost: string, source: string): Promise<Image[]> {
   const commands = [
     ...(await shell(
@@ -32,7 +38,7 @@ export async function specImages(agnhost: string, source: string): Promise<Image
   const certificate = ['localhost.crt', 'localhost.key'].map((name) => file(name, join(source, 'porter', name)));
   const agnhostFiles = [file('agnhost', agnhost, 0o755), ...certificate];
   return [
-    // The specs of kubectl debug run only a shell in nginx.
+    // The specs of `kubectl debug` run only a shell in the nginx image, so busybox replaces nginx.
     ...['busybox:1.37.0-1', 'nginx:1.15-4'].map((name) =>
       localImage(`${registry}/${name}`, [commands], { ...config, Cmd: ['sh'] }),
     ),

@@ -1,4 +1,4 @@
-/** Runs in the namespaces of a node on behalf of node.ts: the cluster with the chart, then the specs. */
+/** Started by node.ts in the namespaces of a node. Starts the cluster with the chart, and then runs the specs. */
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { output } from '../../hack/cluster/exec.ts';
@@ -18,13 +18,19 @@ async function clusterIP({ kube }: Cluster, path: string): Promise<string> {
   return spec.clusterIP;
 }
 
-/** Returns the administrator's kubeconfig with the ClusterIP of kube-apiserver: specs with a proxy skip loopback addresses. */
+/**
+ * Returns the administrator's kubeconfig with the ClusterIP of kube-apiserver, because specs that use a proxy are
+ * skipped for loopback addresses.
+ */
 async function directKubeconfig(cluster: Cluster): Promise<string> {
   const text = await readFile(join(folder, 'kubeconfig'), 'utf8');
   return withServer(text, await clusterIP(cluster, 'default/services/kubernetes'));
 }
 
-/** Returns a kubeconfig to the gateway by the name in its certificate. Some specs verify the host of the URL, whatever the kubeconfig says. */
+/**
+ * Returns a kubeconfig to the gateway by the name in its certificate. Some specs verify the host of the URL even if the
+ * kubeconfig disables the verification.
+ */
 async function gatewayKubeconfig(cluster: Cluster): Promise<string> {
   const hosts = join(folder, 'hosts');
   await writeFile(

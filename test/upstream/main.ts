@@ -1,6 +1,7 @@
 /**
- * make conformance: runs the Kubernetes end-to-end tests at a kube-apiserver and then through the gateway, and compares the results.
- * Fails for a difference that is not in differences.ts, and for one in it that no longer differs.
+ * `make conformance` runs the Kubernetes end-to-end tests directly at kube-apiserver and then through the gateway, and
+ * compares the results. The command fails if a spec differs that differences.ts does not list, or if a listed spec does
+ * not differ.
  */
 import { copyFile, mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -56,7 +57,7 @@ async function runSimulated(program: string): Promise<void> {
   }
 }
 
-/** Keeps the reports of Ginkgo and all logs of a cluster. */
+/** Copies the reports of Ginkgo and all logs of a cluster, so that they are kept. */
 async function keep(cluster: keyof typeof dirs): Promise<void> {
   const folder = join(results, cluster);
   await mkdir(folder, { recursive: true });

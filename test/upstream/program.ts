@@ -1,4 +1,4 @@
-/** Builds and runs the Kubernetes end-to-end tests, and builds the program of their containers. */
+/** Builds and runs the Kubernetes end-to-end tests, and builds the program that runs in their containers. */
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
@@ -14,7 +14,7 @@ import { pattern, type Selection } from './specs.ts';
 const folder = import.meta.dirname;
 const modules = { 'go.mod': 'e2e.mod', 'go.sum': 'e2e.sum' };
 
-/** Returns the path of the program. Compiling all specs takes 13 minutes the first time. */
+/** Builds the end-to-end tests and returns the path of the program. The first build of all specs takes 13 minutes. */
 export const buildProgram = async (): Promise<string> =>
   buildGoFiles({
     name: 'e2e',
@@ -23,7 +23,7 @@ export const buildProgram = async (): Promise<string> =>
     args: ['test', '-c', '-vet=off', ...(await goBuildFlags())],
   });
 
-/** Returns the path of the program that most containers of the specs run. */
+/** Builds agnhost, which most containers of the specs run, and returns its path. */
 export const buildAgnhost = async (): Promise<string> =>
   buildGoFiles({
     name: 'agnhost',
@@ -39,13 +39,13 @@ export interface Run {
   readonly program: string;
   readonly kubectl: string;
   readonly kubeconfig: string;
-  /** State folder of the control plane. The log is `<dir>/<name>.log`, the report `<dir>/<name>.json`. */
+  /** State folder of the control plane. The log is `<dir>/<name>.log`, and the report is `<dir>/<name>.json`. */
   readonly dir: string;
   readonly name: string;
   readonly selection: Selection;
 }
 
-/** Runs the selected specs one after the other. Each run has the same order. */
+/** Runs the selected specs one after the other. The order is the same in every run. */
 export async function runSpecs({ program, kubectl, kubeconfig, dir, name, selection }: Run): Promise<void> {
   const file = reportOf(dir, name);
   const step = progress(`running the specs (${name})`);
@@ -53,7 +53,7 @@ export async function runSpecs({ program, kubectl, kubeconfig, dir, name, select
     `--kubeconfig=${kubeconfig}`,
     `--kubectl-path=${kubectl}`,
     '--provider=skeleton',
-    // Specs taint and cordon nodes, and there may be no system pods.
+    // Specs taint and cordon nodes. The cluster can have no system pods.
     '--num-nodes=2',
     '--allowed-not-ready-nodes=-1',
     '--node-schedulable-timeout=10s',

@@ -7,10 +7,10 @@ export interface Result {
   readonly message: string;
 }
 
-/** Results of one run, by the whole name of the spec. */
+/** Results of one run, by the full name of the spec. */
 export type Results = ReadonlyMap<string, Result>;
 
-/** Fields of the report of a suite by Ginkgo (`-ginkgo.json-report`) that are read here. */
+/** Fields of the report of a suite by Ginkgo (`-ginkgo.json-report`) that this module reads. */
 export interface GinkgoReport {
   readonly SpecReports: readonly {
     readonly ContainerHierarchyTexts: readonly string[] | null;
@@ -24,7 +24,9 @@ export interface GinkgoReport {
   readonly SpecialSuiteFailureReasons?: readonly string[] | null;
 }
 
-/** Returns the results of the selected specs. Throws if the suite itself failed, since its results are then incomplete. */
+/**
+ * Returns the results of the selected specs. Throws if the suite itself failed, since its results are then incomplete.
+ */
 export function readResults({ SpecReports, SpecialSuiteFailureReasons }: GinkgoReport): Results {
   const problems = [...(SpecialSuiteFailureReasons ?? [])];
   const results = new Map<string, Result>();
@@ -51,14 +53,14 @@ export function merge(runs: readonly Results[]): Results {
   return all;
 }
 
-/** Results of both runs, and what makes the target fail. */
+/** Results of both runs, and the differences that make `make conformance` fail. */
 export interface Comparison {
   readonly direct: Results;
   readonly gateway: Results;
   /** Names of the specs with a different outcome. */
   readonly different: readonly string[];
   readonly unlisted: readonly string[];
-  /** Listed differences that no longer differ. */
+  /** Specs that are listed in differences.ts but do not differ. */
   readonly outdated: readonly string[];
 }
 

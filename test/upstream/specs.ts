@@ -1,13 +1,13 @@
 /**
- * Specs of the Kubernetes end-to-end tests that run. Ginkgo matches the expressions with the name of the suite and of the spec. Their
- * syntax is valid in both JavaScript and Go.
+ * Selects the specs of the Kubernetes end-to-end tests that run. Ginkgo matches the expressions with the name of the
+ * suite and of the spec. Their syntax is valid in both JavaScript and Go.
  */
 export interface Group {
   readonly reason: string;
   readonly specs: readonly RegExp[];
 }
 
-/** A spec runs if an expression of `focus` matches, and none of `skip`. */
+/** A spec runs if an expression of `focus` matches and no expression of `skip` matches. */
 export interface Selection {
   readonly focus: readonly Group[];
   readonly skip: readonly Group[];
@@ -121,6 +121,6 @@ export const node: Selection = {
   skip: [unreliable],
 };
 
-/** Joins all expressions of groups to one. */
+/** Joins all expressions of the groups into one expression. */
 export const pattern = (groups: readonly Group[]): string =>
   groups.flatMap(({ specs }) => specs.map(({ source }) => source)).join('|');

@@ -3,14 +3,17 @@ import { logRequest } from '../../runtime/logger.ts';
 import type { RequestFilter } from '../exchange.ts';
 import { countRequest } from './request-metrics.ts';
 
-/** Paths that kubelets and load balancers poll: never limited or counted, and logged only if they fail. */
+/**
+ * Paths that kubelets and load balancers poll. Requests for these paths are never limited or counted, and only failed
+ * requests are logged.
+ */
 export const probes: ReadonlySet<string> = new Set(['/healthz', '/livez', '/readyz']);
 
 const always = (): number => 1;
 
 /**
- * Counts each request except probes when its response has ended. Writes a log line for each failed request, and for the fraction
- * `sampling` of the others.
+ * Counts each request except probes when its response has ended. Writes a log line for each failed request, and for the
+ * fraction `sampling` of the successful requests.
  */
 export const accessLog =
   (sampling = always): RequestFilter =>

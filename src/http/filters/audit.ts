@@ -21,7 +21,7 @@ function text(value: unknown): string {
 
 /**
  * Completes the audit event when the request ends, even if a filter refused the request before authentication. Collects
- * the request body. Until the body is read, the client can send only as much as the stream buffers.
+ * the request body. Until the body is read, the client can send only as many bytes as the stream buffers.
  */
 export const auditEnd =
   (auditor: Auditor): RequestFilter =>
@@ -41,7 +41,7 @@ export const auditEnd =
     exchange.onEnd(leave);
   };
 
-/** Starts the audit record, after authentication. */
+/** Starts the audit record. Runs after authentication. */
 export const audit =
   (auditor: Auditor): RequestFilter =>
   (exchange) => {

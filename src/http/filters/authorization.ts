@@ -5,8 +5,8 @@ import type { Exchange, RequestFilter } from '../exchange.ts';
 import type { RequestInfo } from '../route.ts';
 
 /**
- * Reviews the rights that `access` of the route names. kube-apiserver authorizes proxied requests; this filter only rechecks proxied
- * streams while they are open.
+ * Reviews the rights that `access` of the route names. kube-apiserver authorizes proxied requests. For proxied
+ * requests, this filter only rechecks open streams.
  */
 export const authorization =
   (authorizer: Authorizer): RequestFilter =>
@@ -24,8 +24,8 @@ export const authorization =
 
 /**
  * Requires the right to the path. Callers who are allowed to `get` the path pass with every method, so that they learn
- * which methods exist. Routes with this protection write nothing. The message of a 403 names the method, as in
- * kube-apiserver.
+ * which methods exist. No route that requires only the right to the path writes data. The message of a 403 names the
+ * method, as in kube-apiserver.
  */
 async function assertPathAllowed({ req, path }: Exchange, user: UserInfo, authorizer: Authorizer): Promise<void> {
   const verb = req.method.toLowerCase();

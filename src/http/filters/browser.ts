@@ -28,7 +28,10 @@ const hostnameOf = (url: string): string | undefined => URL.parse(url)?.hostname
  */
 const withoutCORS = '/oauth/authorize';
 
-/** Sets security headers, which handlers may override. CORS is allowed only for configured origins, and never with credentials. */
+/**
+ * Sets security headers, which handlers can override. CORS is allowed only for configured origins, and never with
+ * credentials.
+ */
 export const securityHeaders =
   (allowedOrigins: () => readonly string[]): RequestFilter =>
   ({ req, res, path }) => {
@@ -58,9 +61,9 @@ export interface PageOptions {
 
 /**
  * Redirects browsers that open `/` to the home page, and browsers that open a page over plain HTTP to the same page
- * over HTTPS. Other clients get the list of paths at `/`, and 404 with the URL for pages that require TLS. The target
- * comes only from the configuration. The client chooses Host and X-Forwarded-Host, so using them would create an open
- * redirect.
+ * over HTTPS. Other clients get the list of paths at `/`, and a 404 that contains the HTTPS URL for pages that require
+ * TLS. The target comes only from the configuration. The client chooses Host and X-Forwarded-Host, so using them would
+ * create an open redirect.
  */
 export const pageRedirect =
   ({ home, publicURL }: PageOptions): RequestFilter =>
@@ -68,7 +71,7 @@ export const pageRedirect =
     const isHome = path === '/' && home !== undefined;
     const secure = isSecure(req);
     if (!isHome && (secure || route.isPage !== true)) return;
-    // A proxy that terminates TLS would send the redirected request here again.
+    // A proxy that terminates TLS would forward the redirected request here over plain HTTP again.
     const isProxied = !secure && terminatesTLS(req);
     const base = secure ? '' : isProxied ? undefined : publicURL?.();
     if (base === undefined || !isBrowser(req)) {

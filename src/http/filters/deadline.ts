@@ -3,12 +3,15 @@ import type { Exchange, RequestFilter } from '../exchange.ts';
 import { requestTimeout } from '../request/request-timeout.ts';
 
 const maxDuration = 60_000;
-/** Maximum milliseconds of a proxied request. kube-apiserver applies 60 s and `?timeout=` itself, so its own error arrives first. */
+/**
+ * Maximum milliseconds of a proxied request. kube-apiserver applies 60 s and `?timeout=` itself, so its own error
+ * arrives first.
+ */
 const maxProxiedDuration = 65_000;
 
 /**
- * Ends requests after 60 s, or after a shorter `?timeout=32s` (sent by kubectl). Watches and streams have no deadline
- * here. `writeError` writes the error response instead of the handler.
+ * Ends requests after 60 s, or after a shorter `?timeout=32s` (sent by kubectl). This filter sets no deadline for
+ * watches and streams. The error response is written by `writeError`, not by the handler.
  */
 export const deadline =
   (writeError: (exchange: Exchange, error: Error) => void): RequestFilter =>
@@ -20,7 +23,7 @@ export const deadline =
     const expire = (): void => {
       const { res } = exchange;
       const isWritten = res.writableEnded;
-      // A pipelined response waits for the previous response, so its client is not late yet.
+      // A pipelined response waits for the previous response, so its client has not had time to read it.
       if (isWritten && res.socket === null) return void res.once('socket', () => timer.refresh());
       const error = timeout('the request exceeded its deadline');
       exchange.abort(error);

@@ -5,7 +5,10 @@ import type { Exchange, RequestFilter } from '../exchange.ts';
 import { requestsInFlight } from '../../runtime/metrics/definitions.ts';
 import { probes } from './access-log.ts';
 
-/** Maximum watches of one user. A watch costs little more than its buffer, and each kubectl, console or controller holds only a few. */
+/**
+ * Maximum watches of one user. A watch costs little more than its buffer, and each kubectl, console or controller holds
+ * only a few.
+ */
 const maxWatchesPerUser = 1_000;
 
 type Limits = Pick<PlatformConfiguration['requests'], 'maxInFlight' | 'maxInFlightPerUser'>;
@@ -16,7 +19,7 @@ type PoolKind = Kind | 'body' | 'authentication';
 /**
  * Returns the kind by which a request is counted. Reads must not wait for changes, which are written to etcd, nor for
  * logins, which compute a hash. Clients may also send the bodies of changes and logins slowly. Anonymous requests are
- * counted separately, because users do not need the documents that anonymous clients get.
+ * counted separately, so that they use no slots of users.
  */
 function kindOf({ req: { method }, info, user }: Exchange): Kind {
   if (info.prefix === 'oauth') return 'login';

@@ -11,8 +11,9 @@ export const webSocket: RequestFilter = ({ req, res, info, isProxied }) => {
 };
 
 /**
- * Sends 100 Continue (RFC 9110 section 10.1.1) after all other filters, so that refused clients send no body. listen.ts closes the
- * connection of a refused client, because a body that arrives anyway must not be parsed as the next request.
+ * Sends 100 Continue (RFC 9110 section 10.1.1) after all other filters, so that refused clients send no body. The
+ * connection of a refused client is closed (listen.ts), because a body that arrives anyway must not be parsed as the
+ * next request.
  */
 export const expectation: RequestFilter = ({ req, res }) => {
   // HTTP/1.0 has no interim responses.
@@ -40,7 +41,7 @@ export const protocol: RequestFilter = ({ req, res }) => {
   // Node would silently leave any other coding in the body.
   if (coding !== undefined && coding.toLowerCase() !== 'chunked')
     throw badRequest('unsupported Transfer-Encoding: only "chunked" is accepted');
-  // RFC 9112 section 6.1: an HTTP/1.0 client may not know where a chunked body ends.
+  // RFC 9112 section 6.1: an HTTP/1.0 client may be unable to detect where a chunked body ends.
   if (coding !== undefined && req.httpVersion === '1.0') (res as ServerResponse).shouldKeepAlive = false;
   if (hosts > 1 || (hosts === 0 && req.httpVersion === '1.1'))
     throw badRequest('the request must have exactly one Host header');

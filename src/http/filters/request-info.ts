@@ -25,7 +25,8 @@ const verbs = new Map([
 const maxPathLength = 8 * 1024;
 
 /**
- * Parses a URL as kube-apiserver does (k8s.io/apiserver pkg/endpoints/request/requestinfo.go). Forms of resource requests:
+ * Parses a URL as kube-apiserver does (k8s.io/apiserver pkg/endpoints/request/requestinfo.go). Forms of resource
+ * requests:
  *
  *     /kapis/{group}/{version}/{resource}[/{name}[/{subresource}]]
  *     /kapis/{group}/{version}/namespaces/{namespace}/{resource}[/{name}[/{subresource}]]
@@ -89,7 +90,7 @@ export const profilesPath = '/debug/profiles/';
 const isLogs = (group: string, resource: string, name: string): boolean =>
   resource === 'logs' && name === '' && (group === loggingGroup || group === tenantGroup);
 
-/** Returns true for log queries that follow or export. */
+/** Returns true for log queries that follow or export logs. */
 const isStream = (query: URLSearchParams): boolean =>
   ['true', '1'].includes(query.get('follow') ?? '') || query.get('operation') === 'export';
 

@@ -17,7 +17,8 @@ export function routing(routes: readonly Route[], gateway: Gateway | undefined):
     exchange.isProxied = true;
     exchange.route = gateway;
     if (search !== '') exchange.info = requestInfo(req.method, path, parseQueryAsGo(search));
-    // A WebSocket to an aggregated API, such as a console, is a stream regardless of its subresource.
+    // A WebSocket to an aggregated API is a stream regardless of the subresource. An example is the console of a
+    // virtual machine.
     if (isHandshake(res)) exchange.info = { ...exchange.info, isLongRunning: true };
   };
 }

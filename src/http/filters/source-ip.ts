@@ -19,7 +19,7 @@ function blockList(blocks: readonly string[]): BlockList {
 }
 
 /**
- * Sets the client's address. This is the address of the peer or, if the peer is a trusted proxy, the last address in
+ * Sets the client's address, which is the address of the peer or, if the peer is a trusted proxy, the last address in
  * X-Forwarded-For that is not a trusted proxy. `trustedProxies` are addresses and CIDR blocks. The library proxy-addr
  * is not used, because it does not stop at a malformed entry of X-Forwarded-For.
  */

@@ -37,7 +37,7 @@ const http1 = {
  * last response ends.
  */
 const idleInterval = 50;
-/** Milliseconds between two checks for HTTP/2 sessions without streams, which Node never closes. */
+/** Milliseconds between two checks for HTTP/2 sessions without streams. Node never closes such sessions. */
 const streamlessInterval = 15_000;
 const maxConnections = 20_000;
 const maxStreams = 1_000;
@@ -81,7 +81,7 @@ function responseOn(socket: Duplex): http.ServerResponse | undefined {
 
 /** Handles a request that Node's parser refused. */
 function refuse(error: Error & { code?: string; rawPacket?: Buffer }, socket: Duplex): void {
-  // This error must not be written into the middle of another response.
+  // The error response must not be written into the middle of another response.
   if (error.code === 'ECONNRESET' || !socket.writable || responseOn(socket)?.headersSent === true) socket.destroy();
   else if (error.code === 'HPE_HEADER_OVERFLOW') writeRawError(socket, 431, headersTooLarge());
   else if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT')
@@ -111,8 +111,8 @@ function refuseTunnel(_req: unknown, peer: Duplex | Http2ServerResponse): void {
 }
 
 /**
- * Closes the connection after the response unless a filter sends 100 Continue. Without 100 Continue, the next bytes may
- * be the body.
+ * Makes the server close the connection after the response, unless a filter sends 100 Continue. Without 100 Continue,
+ * the next bytes may be the body.
  */
 const expectsContinue =
   (handle: HttpHandler): HttpHandler =>
@@ -127,11 +127,11 @@ export interface Listener {
   readonly sockets: { readonly open: ReadonlySet<Socket>; readonly sentBytes: number };
   /** Sets the certificate of new connections. Open connections keep the previous certificate. */
   setCertificate(certificate: Certificate): void;
-  /** Ends each HTTP/1.1 connection with its next response. */
+  /** Announces in the next response on each HTTP/1.1 connection that the connection ends. */
   drain(): void;
   /**
    * Stops accepting connections and lets requests in flight end. Closes connections without a request after `idle`
-   * milliseconds, and all others after `grace` milliseconds.
+   * milliseconds, and all other connections after `grace` milliseconds.
    */
   close(times: CloseTimes): Promise<void>;
 }
@@ -186,7 +186,7 @@ async function bind(server: Server | Http2SecureServer, { host, port }: Address)
   return (server.address() as AddressInfo).port;
 }
 
-/** Announces in each response over HTTP/1.1 that the connection ends. */
+/** Announces in each further HTTP/1.1 response that the connection ends. */
 function drain(server: Server | Http2SecureServer): void {
   server.prependListener('request', (_req: unknown, res: http.ServerResponse | Http2ServerResponse) => {
     if (res instanceof http.ServerResponse) res.shouldKeepAlive = false;
@@ -195,7 +195,7 @@ function drain(server: Server | Http2SecureServer): void {
 
 /**
  * Stops accepting connections. Calls `closeUnused`, which closes connections without a request, after `idle`
- * milliseconds, and repeatedly from then on. Returns when all connections are closed.
+ * milliseconds, and then repeatedly. Returns when all connections are closed.
  */
 async function closed(server: Server | Http2SecureServer, idle: number, closeUnused: () => void): Promise<void> {
   // The servers' own `close` would close idle connections at once.
@@ -207,16 +207,16 @@ async function closed(server: Server | Http2SecureServer, idle: number, closeUnu
   await over;
   clearTimeout(start);
   clearInterval(interval);
-  // Ends Node's checks for slow requests.
+  // Stops the checks for slow requests that Node runs for each server.
   server.close();
 }
 
-/** Time for clients to receive the resets of their streams before the connections end, in milliseconds. */
+/** Milliseconds for clients to receive the resets of their streams before the connections end. */
 const resetTime = 500;
 
 /**
- * Closes the session when it has had no streams for the keep-alive time of HTTP/1.1 connections. Pings and settings
- * would otherwise keep the session open. Returns the open streams.
+ * Closes the session when it has had no streams for as long as an idle HTTP/1.1 connection is kept open. Pings and
+ * settings would otherwise keep the session open. Returns the open streams.
  */
 function closeStreamless(session: ServerHttp2Session): ReadonlySet<ServerHttp2Stream> {
   const streams = new Set<ServerHttp2Stream>();
@@ -263,7 +263,9 @@ export async function listenHTTP(handle: HttpHandler, address: Address): Promise
   };
 }
 
-/** Listens for TLS. `requestCertificate` requests a client certificate, which authentication verifies for each request. */
+/**
+ * Listens for TLS. `requestCertificate` requests a client certificate, which authentication verifies for each request.
+ */
 export async function listenTLS(
   handle: HttpHandler,
   address: Address,
@@ -281,10 +283,10 @@ export async function listenTLS(
     ...http1,
     handshakeTimeout: http1.headersTimeout,
     allowHTTP1: true,
-    // This is the default of node:http. Pieces of a response must not wait until earlier pieces are acknowledged.
+    // node:http has the same default. Pieces of a response must not wait until earlier pieces are acknowledged.
     noDelay: true,
-    // Otherwise Node drops headers whose values start or end with white space. Impersonation of ` bob` must be refused,
-    // not ignored.
+    // With `true`, Node drops headers whose values start or end with white space. Impersonation of ` bob` must be
+    // refused, not ignored.
     strictFieldWhitespaceValidation: false,
     settings: { maxConcurrentStreams: maxStreams, maxHeaderListSize: http1.maxHeaderSize },
     ...(requestCertificate ? { requestCert: true, rejectUnauthorized: false } : {}),
@@ -341,5 +343,8 @@ export async function listenTLS(
   };
 }
 
-/** SSL_OP_NO_TICKET. With TLS 1.3, OpenSSL then sends stateful tickets, which cannot be resumed because there is no session cache. */
+/**
+ * SSL_OP_NO_TICKET. With TLS 1.3, OpenSSL then sends stateful tickets, which cannot be resumed because there is no
+ * session cache.
+ */
 const noTicket = 0x4000;

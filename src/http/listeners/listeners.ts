@@ -19,7 +19,7 @@ export interface ListenersOptions {
 
 type Name = 'http' | 'https' | 'aggregated';
 
-/** The bound ports; 0 for a listener that is off or not started. */
+/** The bound ports. The port of a listener that is off or not started is 0. */
 export type Ports = Readonly<Record<Name, number>>;
 
 export interface ListenerFigures {
@@ -35,7 +35,7 @@ export interface ListenerFigures {
  */
 const idleTime = 1_000;
 
-/** The ports of the server. */
+/** The listeners of the server and their ports. */
 export class Listeners {
   readonly #options: ListenersOptions;
   readonly #open = new Map<Name, Listener>();
@@ -70,14 +70,14 @@ export class Listeners {
     return { http: portOf('http'), https: portOf('https'), aggregated: portOf('aggregated') };
   }
 
-  /** Makes clients of HTTP/1.1 close their connections. HTTP/2 connections end when the listeners close. */
+  /** Makes HTTP/1.1 clients close their connections. HTTP/2 connections end when the listeners close. */
   drain(): void {
     for (const listener of this.#open.values()) listener.drain();
   }
 
   /**
-   * Closes the listeners. The ends of watches are spread over half of the grace period, so that clients do not all
-   * reconnect at the same time.
+   * Closes the listeners. Ends the watches at times that are spread over half of the grace period, so that clients do
+   * not all reconnect at the same time.
    */
   async stop({ announce, grace }: StopTimes): Promise<void> {
     this.#options.openStreams.endAll(announce === 0 ? 0 : grace / 2);

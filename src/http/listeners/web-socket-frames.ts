@@ -1,11 +1,11 @@
-/** WebSocket frames (RFC 6455 section 5) for a server that only sends messages and ignores those of the client. */
+/** WebSocket frames (RFC 6455 section 5) for a server that sends messages and ignores the messages of the client. */
 
 const opcodes = { continuation: 0x0, text: 0x1, binary: 0x2, close: 0x8, ping: 0x9, pong: 0xa } as const;
 const final = 0x80;
 const masked = 0x80;
 const maxControlPayload = 125;
 const maskLength = 4;
-/** Maximum payload of the client's messages, which are ignored. */
+/** Maximum bytes of the payload of a client's message. Such messages are ignored. */
 const maxPayload = 64 * 1024;
 
 /** RFC 6455 section 7.4.1. */
@@ -66,7 +66,10 @@ export class ClientFrames {
     return replies;
   }
 
-  /** Reads the next control frame or the header of a message frame. Returns its number of bytes; 0 if it is incomplete. */
+  /**
+   * Reads the next control frame or the header of a message frame. Returns the number of bytes read; 0 if the frame
+   * header or control frame is incomplete.
+   */
   #readFrame(bytes: Buffer, replies: Reply[]): number {
     const [first, second] = bytes;
     if (first === undefined || second === undefined) return 0;

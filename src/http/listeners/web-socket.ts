@@ -1,7 +1,7 @@
 /**
  * WebSockets (RFC 6455). A handshake passes the filters like any other request. A refused handshake gets an ordinary
  * response, after which the connection is closed. The handler accepts the handshake. Origin is not checked, because
- * browsers never add credentials of this server by themselves.
+ * browsers never add credentials to requests for this server by themselves.
  */
 import type { Request, Response } from 'express';
 import { createHash } from 'node:crypto';
@@ -46,7 +46,7 @@ const isSPDYRequest = ({ httpVersion, headers }: IncomingMessage): boolean =>
   /(?:^|,)\s*upgrade\s*(?:,|$)/i.test(headers.connection ?? '') &&
   httpVersion === '1.1';
 
-/** Returns true if the request has a body. The start of the new protocol after a body would be unclear. */
+/** Returns true if the request has a body. After a body, it would be unclear where the new protocol starts. */
 const hasBody = ({ headers }: IncomingMessage): boolean =>
   headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) !== 0;
 
@@ -85,7 +85,10 @@ export function checkHandshake({ headers }: Pick<IncomingMessage, 'headers'>): v
     throw badRequest('a WebSocket requires the header Sec-WebSocket-Key with 16 bytes in base64');
 }
 
-/** Accepts the handshake: from here on the connection carries frames. Only the client's pings and closes have an effect. */
+/**
+ * Accepts the handshake: the connection then carries WebSocket frames. Only the client's pings and closes have an
+ * effect.
+ */
 export function accept(req: Request, res: Response): void {
   const socket = res.socket as Socket;
   const protocol = subprotocolOf(req);
@@ -99,7 +102,8 @@ export function accept(req: Request, res: Response): void {
   const frames = new ClientFrames();
   socket.on('data', (chunk: Buffer) => {
     for (const { frame, isLast } of frames.replies(chunk)) {
-      // No frame follows the close frame of this server. The client's close is the reply to that frame.
+      // No frame follows the close frame of this server. A close frame of the client is the reply to the close frame of
+      // this server.
       if (!res.writableEnded && (isLast || socket.writableLength < maxWaiting)) socket.write(frame);
       if (!isLast) continue;
       res.end();

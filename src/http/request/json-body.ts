@@ -20,9 +20,12 @@ export interface RequestBody<B> {
 }
 
 export interface JSONValue {
-  /** Media type in lower case, without parameters. If the value was sent as YAML, this is the first accepted type. */
+  /**
+   * Media type in lower case, without parameters. For a YAML body, `contentType` is the first media type that the route
+   * accepts.
+   */
   readonly contentType: string;
-  /** Value, undefined if there is no body. */
+  /** Value; undefined if there is no body. */
   readonly value: unknown;
 }
 
@@ -53,9 +56,9 @@ export const unparsedBody = (content: BodyDescription['content'], required = tru
 });
 
 /**
- * Reads JSON or YAML of one of these media types. A body without a Content-Type is read as the first type. Messages
- * name unknown keys, but never quote a value, which may be a password. The deadline of the request also limits the time
- * until the body has arrived.
+ * Reads JSON or YAML of one of these media types. A body without a Content-Type is read as the first of these types.
+ * Messages name unknown keys, but never quote a value, which may be a password. The deadline of the request also limits
+ * the time until the body has arrived.
  */
 async function readJSON(req: Request, mediaTypes: readonly string[]): Promise<JSONValue> {
   const [type = '', ...parameters] = (req.headers['content-type'] ?? mediaTypes[0] ?? '').toLowerCase().split(';');

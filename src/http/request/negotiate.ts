@@ -15,13 +15,13 @@ export interface AcceptClause {
 }
 
 /**
- * Maximum elements of a list in a header; further ones are ignored. Parsing 60 KiB of clauses blocked the event loop
- * for 14 ms.
+ * Maximum elements of a list in a header. Further elements are ignored. Parsing 60 KiB of clauses blocked the event
+ * loop for 14 ms.
  */
 const maxElements = 100;
 /**
- * Maximum parameters of an element; further ones are ignored. Parsing 60 KiB of semicolons blocked the event loop for 7
- * ms.
+ * Maximum parameters of an element. Further parameters are ignored. Parsing 60 KiB of semicolons blocked the event loop
+ * for 7 ms.
  */
 const maxParameters = 20;
 
@@ -29,8 +29,8 @@ const anything: AcceptClause = { type: '*', subtype: '*', q: 1, parameters: {} }
 const json: AcceptClause = { type: 'application', subtype: 'json', q: 1, parameters: {} };
 
 /**
- * Returns the acceptable clauses in order of preference. Without a header, everything is acceptable. Malformed clauses
- * are ignored.
+ * Returns the acceptable clauses in order of preference. Without an Accept header, every media type is acceptable.
+ * Malformed clauses are ignored.
  */
 export function parseAccept(header: string | undefined): readonly AcceptClause[] {
   if (header === undefined || header.trim() === '') return [anything];
@@ -88,7 +88,8 @@ export function negotiate<T>(
 
 /**
  * Returns true if the caller prefers YAML to JSON. Other representations of an object, such as
- * `application/yaml;as=Table`, are not available as YAML. Parses the header only if it contains the text `yaml`.
+ * `application/yaml;as=Table`, are not available as YAML. For speed, the header is parsed only if it contains the text
+ * `yaml`.
  */
 export const prefersYAML = (header: string | undefined): boolean =>
   header !== undefined &&

@@ -24,8 +24,8 @@ export const shown = (value: string): string =>
   JSON.stringify(value.length > maxShown ? `${value.slice(0, maxShown)}…` : value);
 
 /**
- * Returns the schema of a parameter that `decode` converts from text to `T`. `decode` returns undefined for invalid text; the message then
- * names what is `expected` and ends with `hint`.
+ * Returns the schema of a parameter that `decode` converts from text to `T`. `decode` returns undefined for invalid
+ * text. The error message then contains `expected` and ends with `hint`.
  */
 export const decoded = <T extends z.ZodType>(
   value: T,
@@ -80,7 +80,10 @@ const knownIn = (shape: Shape) =>
 /** Messages for parameters that are not in the shape, by name. */
 type Hints = Readonly<Record<string, string>>;
 
-/** Adds the values of a query to `values`, which contains the defaults. `missing`: problems of an empty query. */
+/**
+ * Adds the values of a query to `values`, which contains the defaults. `missing`: problems of an empty query, one for
+ * each required parameter.
+ */
 type Read = (query: URLSearchParams, values: Record<string, unknown>, missing: Problems) => void;
 
 function parametersOf<const S extends Shape>(shape: S, read: Read): QueryParameters<Values<S>> {
@@ -111,7 +114,7 @@ export function queryParameters<const S extends Shape>(shape: S, hints: Hints = 
     for (const [name, given] of query) {
       const parameter = known.get(name);
       if (parameter === undefined && seen.has(name)) continue;
-      // Further problems are not shown, and finding the closest match takes time.
+      // Problems beyond `maxProblems` are not shown, and finding the closest match takes time.
       if (parameter === undefined)
         problems.set(name, problems.size < maxProblems ? unknownParameter(name, Object.keys(shape), hints) : '');
       else if (!seen.has(name))
@@ -135,7 +138,10 @@ export function lenientParameters<const S extends Shape>(shape: S): QueryParamet
   });
 }
 
-/** The first message of each parameter, by name, so that the items of one list do not hide the problems of other parameters. */
+/**
+ * The first message of each parameter, by name, so that the items of one list do not hide the problems of other
+ * parameters.
+ */
 type Problems = Map<string, string>;
 
 interface EmptyQuery {
@@ -169,7 +175,10 @@ function parsed(name: string, schema: z.ZodType, given: unknown, problems: Probl
   return undefined;
 }
 
-/** Parameters that the handler parses itself, because they depend on the verb or the resource of the request. */
+/**
+ * Parameters that the handler parses itself, because the accepted parameters depend on the verb or the resource of the
+ * request.
+ */
 export const parsedByHandler = (descriptions: readonly ParameterDescription[]): QueryParameters<undefined> => ({
   descriptions,
   parse: () => undefined,

@@ -1,6 +1,8 @@
 /** Maximum nesting of arrays and objects. A User has 9 levels, including managedFields. */
 export const maxDepth = 64;
-/** Maximum number of values, counted by commas. A schema takes 1.4 µs for each value that it refuses. A User has at most about 300. */
+/**
+ * Maximum number of values, counted by commas. A schema takes 1.4 µs to refuse a value. A User has at most about 300.
+ */
 const maxValues = 4_096;
 
 const utf8 = new TextDecoder('utf-8', { fatal: true });
@@ -15,8 +17,8 @@ export function decodeUTF8(bytes: Buffer): string | undefined {
 }
 
 /**
- * Parses JSON sent by a caller. Throws a SyntaxError. Its message continues the phrase "the body", and never quotes the
- * text, which may contain a password.
+ * Parses JSON sent by a caller. Throws a SyntaxError whose message starts with a verb for the subject "the body". The
+ * message never quotes the text, which may contain a password.
  */
 export function parseJSON(bytes: Buffer): unknown {
   checkShape(bytes);

@@ -1,13 +1,13 @@
 /**
- * Parses YAML sent by a caller. The library takes up to 6 µs for a token, 20 µs within nested brackets, and compares
- * each key with all others. Parsing 64 KiB therefore blocks the event loop for up to 400 ms. The lexer of the library
- * is fast, so the tokens are checked and counted first.
+ * Parses YAML sent by a caller. The library takes up to 6 µs for a token, or 20 µs within nested brackets. The library
+ * also compares each key with all other keys. Parsing 64 KiB therefore blocks the event loop for up to 400 ms. The
+ * lexer of the library is fast, so the tokens are checked and counted first.
  */
 import { readYAML, tokensOf, type YAMLToken } from '../../config/yaml.ts';
 import { decodeUTF8, maxDepth, parseJSON } from './parse-json.ts';
 
 /**
- * Maximum number of tokens. A line `key: value` has six tokens including its indentation. A text of several lines has
+ * Maximum number of tokens. A line `key: value` has six tokens including its indentation. A scalar of several lines has
  * one token per line.
  */
 const maxTokens = 1_000;
@@ -36,8 +36,9 @@ class YAMLError extends SyntaxError {
 }
 
 /**
- * Returns the value of one YAML document that uses only features that JSON can express. Throws a SyntaxError. Its
- * message continues the phrase "the body", and never quotes the text, which may contain a password.
+ * Returns the value of one YAML document that uses only features that JSON can express. Throws a SyntaxError whose
+ * message starts with a verb for the subject "the body". The message never quotes the text, which may contain a
+ * password.
  */
 export function parseYAML(bytes: Buffer): unknown {
   const text = decodeUTF8(bytes);
@@ -49,7 +50,7 @@ export function parseYAML(bytes: Buffer): unknown {
   const yaml = readYAML(text);
   const [problem] = yaml.ok ? [] : yaml.problems;
   if (problem !== undefined) throw new SyntaxError(`is not accepted as YAML: ${problem.position}: ${problem.message}`);
-  // Applies the limits of JSON.
+  // `parseJSON` applies its limits on nesting and on the number of values.
   return parseJSON(Buffer.from(JSON.stringify(yaml.ok ? yaml.content : null)));
 }
 
@@ -72,7 +73,7 @@ function checkTokens(text: string): void {
 function refusalOf({ type, source }: YAMLToken): string | undefined {
   if (type !== 'scalar') return refusals[type ?? ''];
   if (source === '<<') return 'merge keys are not accepted; repeat the keys, or put the text in quotes';
-  // JSON cannot express these numbers.
+  // JSON cannot express infinite numbers and NaN.
   return /^[-+]?\.(?:inf|nan)$/i.test(source) || (/^[-+]?[\d.]/.test(source) && Math.abs(Number(source)) === Infinity)
     ? 'infinity and numbers larger than 1.8e308 are not accepted; put text in quotes'
     : undefined;

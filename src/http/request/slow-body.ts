@@ -6,13 +6,13 @@ import type { Arrival } from '../route.ts';
 const maxSize = 64 * 1024;
 /** Milliseconds for a body to arrive: an incomplete body must not hold its slot for longer. */
 const maxWait = 10_000;
-/** Milliseconds after which an incomplete body is moved to the slots of slow bodies. */
+/** Milliseconds after which an incomplete body moves to the slots for slow bodies. */
 const grace = 100;
 
 /**
- * Reads the body of a request to an OAuth endpoint. `name` is its media type; `arrival` moves the request between slots while its body
- * arrives. Throws OAuthError 415, 413, 408 or 400, and StatusError 429. The libraries raw-body and type-is are not used, because they
- * support neither slots for slow bodies nor a time limit.
+ * Reads the body of a request to an OAuth endpoint. `name` is its media type; `arrival` moves the request between slots
+ * while its body arrives. Throws OAuthError 415, 413, 408 or 400, and StatusError 429. The libraries raw-body and
+ * type-is are not used, because they support neither slots for slow bodies nor a time limit.
  */
 export async function readBody(
   req: Request,

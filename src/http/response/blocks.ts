@@ -1,8 +1,8 @@
 const newline = 0x0a;
 const space = 0x20;
-/** Spaces per level. */
+/** Spaces per nesting level. */
 const indent = 2;
-/** Bytes of a block. */
+/** Number of bytes in a full block. */
 export const blockSize = 64 * 1024;
 
 /** Collects indented text in blocks. */

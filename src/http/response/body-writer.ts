@@ -4,9 +4,9 @@ import type { Response } from 'express';
  * Writes the body of a response in parts, at the pace of the client, over HTTP/1.1 and HTTP/2.
  *
  * The response is never corked. From Node 21.0 to 26.8, `res.cork(); res.write(a); res.end(b); res.uncork()` sends the
- * last chunk of a chunked body before the chunk of a and b. This order breaks this response and the next one on the
- * connection. In tests, 22.23.3, 24.21.0 and 25.9.0 were affected; 20 and 26.9 were not. Node itself corks the socket
- * until the end of the tick, so that all pieces need one system call.
+ * last chunk of a chunked body before the chunk of a and b. This order breaks the response and the next response on the
+ * connection. In tests, Node 22.23.3, 24.21.0 and 25.9.0 were affected, and Node 20 and 26.9 were not. Node itself
+ * corks the socket until the end of the tick, so that one system call writes all pieces.
  */
 export class BodyWriter {
   readonly #res: Response;
@@ -27,7 +27,10 @@ export class BodyWriter {
     return this.#closed;
   }
 
-  /** Resolves when the bytes are handed to the socket, so that their memory can be reused, or when the client has disconnected. */
+  /**
+   * Resolves when the bytes are handed to the socket, so that their memory can be reused, or when the client has
+   * disconnected.
+   */
   write(...pieces: readonly Buffer[]): Promise<void> {
     return new Promise((resolve) => {
       if (this.#closed) return resolve();
@@ -42,8 +45,8 @@ export class BodyWriter {
   }
 
   /**
-   * Writes these pieces and ends the body. Flushes the headers of an empty body, because Node would add a Content-Length to the response to
-   * GET but not to HEAD.
+   * Writes these pieces and ends the body. Flushes the headers of an empty body, because Node would add a
+   * Content-Length to the response to GET but not to HEAD.
    */
   end(...pieces: readonly Buffer[]): void {
     if (this.#closed) return;

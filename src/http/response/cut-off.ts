@@ -32,10 +32,10 @@ export function cutConnection(httpVersion: string, socket: Socket): void {
  * Ends an incomplete response in a way that the client can detect:
  *
  * - HTTP/1.1: the connection ends before the body does.
- * - HTTP/1.0: the connection is reset, because its end may be the end of the body. TLS needs no reset: without close_notify, the end is an
- *   error.
- * - HTTP/2: the stream is reset with INTERNAL_ERROR. curl and Node treat NO_ERROR, which `destroy` sends without an error, as the end of
- *   the body. Node treats CANCEL the same way.
+ * - HTTP/1.0: the connection is reset, because its end may be the end of the body. TLS needs no reset: without
+ *   close_notify, the end is an error.
+ * - HTTP/2: the stream is reset with INTERNAL_ERROR. curl and Node treat NO_ERROR, which `destroy` sends without an
+ *   error, as the end of the body. Node treats CANCEL the same way.
  */
 export function cutOff(res: Response): void {
   const stream = http2StreamOf(res);

@@ -1,7 +1,7 @@
 /**
  * Builds a gzip member (RFC 1952) from fragments that were deflated separately in advance. A fragment ends on a byte
- * boundary and contains no references to earlier data, so fragments can be joined in any order. Their checksums are
- * combined arithmetically.
+ * boundary and contains no references to earlier data, so fragments can be joined in any order. The checksum of the
+ * whole is computed from the checksums of the fragments.
  */
 import { constants, crc32, deflateRaw } from 'node:zlib';
 import { promisify } from 'node:util';
@@ -45,7 +45,7 @@ function shiftOver(bytes: number): number {
 const deflate = promisify(deflateRaw);
 const level = 1;
 
-/** Deflates in a thread, not on the event loop. */
+/** Deflates the bytes in a thread, not on the event loop. */
 export async function deflateFragment(bytes: Buffer): Promise<Fragment> {
   const deflated = await deflate(bytes, { level, finishFlush: constants.Z_SYNC_FLUSH });
   // The data is copied, because zlib returns a slice of a larger buffer.

@@ -1,4 +1,4 @@
-/** HTML that is safe to send. `html` escapes all other values. */
+/** HTML that is safe to send. `html` inserts it unchanged, and escapes all other values. */
 export class Html {
   readonly text: string;
 

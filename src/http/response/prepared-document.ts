@@ -1,6 +1,6 @@
 /**
  * A document that is the same for all callers, and therefore encoded and compressed only once. A response uses no
- * memory except for the piece in the socket, so a slow client needs no slot.
+ * memory except for the piece that is being sent, so a slow client needs no slot.
  */
 import type { Request, Response } from 'express';
 import { createHash } from 'node:crypto';
@@ -16,7 +16,7 @@ export const documentSchema = named('Document', described('Swagger or OpenAPI do
 
 interface Kind {
   readonly contentType: string;
-  /** Additional headers. They may replace the default `Cache-Control: no-cache, private`. */
+  /** Additional headers. They can replace the default `Cache-Control: no-cache, private`. */
   readonly headers?: Readonly<Record<string, string>>;
 }
 

@@ -27,7 +27,8 @@ interface Document {
 const yaml = 'application/yaml';
 
 /**
- * Writes a document, as YAML if `contentType` is a YAML type, otherwise as JSON, which is indented if `pretty` is set.
+ * Writes a document as YAML if `contentType` is a YAML type, otherwise as JSON. The JSON is indented if `pretty` is
+ * set.
  */
 export async function writeDocument(
   req: Request,
@@ -65,7 +66,7 @@ export async function formatted(
   return { length: undefined, parts: all() };
 }
 
-/** Yields full blocks and finally a partial one. */
+/** Yields full blocks of formatted text, and then the last block, which may not be full. */
 async function* blocksOf(
   parts: Streamed['parts'],
   formatter: Indenter | YAMLFormatter,
@@ -93,7 +94,8 @@ class Indenter {
   #isOpen = false;
 
   /**
-   * Returns the number of consumed bytes. Stops when a block is full, because deeply nested text grows a thousandfold.
+   * Returns the number of consumed bytes. Stops when a block is full, because indentation makes deeply nested text a
+   * thousand times as long.
    */
   push(text: Buffer): number {
     let taken = 0;

@@ -8,7 +8,10 @@ export type Framing = 'plain' | 'chunked';
 
 const lineEnd = Buffer.from('\r\n');
 
-/** Bytes that may wait for the client before the body counts as full. One more part may exceed this limit. */
+/**
+ * Number of bytes that can wait for the client before the body counts as full. The part that is written last may exceed
+ * this limit.
+ */
 const maxWaiting = 16 * 1024;
 
 /** Returns the pieces as one part of a body with this framing. */
@@ -21,9 +24,9 @@ export function framed(framing: Framing, pieces: readonly Buffer[]): Buffer {
 }
 
 /**
- * The body of a response that is written as events happen. Thousands of responses may share a part, which is framed only once. Over
- * HTTP/1.1 a part is written directly to the socket, because `res.write` would frame it for each response and write it in three pieces. The
- * headers must have been flushed.
+ * The body of a response that is written as events happen. Thousands of responses may share a part, which is framed
+ * only once. Over HTTP/1.1 a part is written directly to the socket, because `res.write` would frame it for each
+ * response and write it in three pieces. The headers must have been flushed.
  */
 export class StreamedBody {
   readonly framing: Framing;
@@ -38,7 +41,7 @@ export class StreamedBody {
     this.#wake = undefined;
   };
 
-  /** `last` is written before the end. */
+  /** `last` is written when the body ends. */
   constructor(res: Response, last?: Buffer) {
     this.#res = res;
     this.#last = last;
@@ -55,7 +58,7 @@ export class StreamedBody {
     return this.#isFull;
   }
 
-  /** Writes a part that `framed` returned. The part must not be altered afterwards. */
+  /** Writes a part that `framed` returned. The caller must not modify the part afterwards. */
   write(part: Buffer): void {
     if (!this.#isOpen) return;
     const out = this.#out;

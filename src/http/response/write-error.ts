@@ -1,4 +1,7 @@
-/** Writes all error responses: OAuth's JSON below /oauth and /.well-known, metav1.Status in JSON or YAML everywhere else. */
+/**
+ * Writes all error responses: OAuth's JSON below /oauth and /.well-known, metav1.Status in JSON or YAML everywhere
+ * else.
+ */
 import type { Response } from 'express';
 import { ServerResponse } from 'node:http';
 import { describable, internalError, OAuthError, serviceUnavailable, StatusError } from '../../runtime/errors.ts';
@@ -61,7 +64,7 @@ export function writeError(exchange: Exchange, thrown: unknown): void {
   exchange.responseWritten();
 }
 
-/** Removes the headers of the response that was prepared before the error, because Node cannot write one of them. */
+/** Removes the headers that were set before the error, because one of them may be a header that Node cannot write. */
 function resetHeaders(res: Response): void {
   for (const name of res.getHeaderNames()) if (name !== 'audit-id') res.removeHeader(name);
   if (res instanceof ServerResponse) res.statusMessage = '';
@@ -91,7 +94,7 @@ function writeResponse({ req, res }: Exchange, error: StatusError | OAuthError):
   res.setHeader('Cache-Control', error instanceof OAuthError ? 'no-store' : 'no-cache, private');
   if (error instanceof OAuthError) res.setHeader('Pragma', 'no-cache');
   for (const [name, value] of Object.entries(error.headers)) res.setHeader(name, value);
-  // A request that is too slow may never end, so the connection is closed.
+  // The body of a slow request may never arrive, so the connection is closed.
   const isLate = error.code === 408 || error.code === 504;
   if (isLate && req.httpVersionMajor < 2) res.setHeader('Connection', 'close');
   res.setHeader('Content-Length', bytes.length);

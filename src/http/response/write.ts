@@ -10,7 +10,7 @@ export interface WholeResponse {
   readonly contentType: string;
   /** Pieces of the body. `write` does not modify them, and concatenates only small ones. */
   readonly body: readonly Buffer[];
-  /** Additional headers. They may replace the default `Cache-Control: no-cache, private`. */
+  /** Additional headers. They can replace the default `Cache-Control: no-cache, private`. */
   readonly headers?: Readonly<Record<string, string>>;
 }
 
@@ -30,25 +30,29 @@ export interface ListResponse {
   /** The items with their lengths in bytes. */
   readonly items: readonly { readonly length: number }[];
   readonly plain: () => Promise<Streamed>;
-  /** Returns the body as a gzip member, if the list is prepared. */
+  /** Returns the body as a gzip member, if the list was compressed in advance. */
   readonly gzipped?: (() => Promise<readonly Buffer[]>) | undefined;
 }
 
 /** Minimum bytes of a body that is compressed, as in responsewriters of k8s.io/apiserver. */
 const gzipFrom = 128 * 1024;
 /**
- * Bytes that are written to the socket at a time. The next bytes are produced only after the socket has accepted these.
+ * Bytes that are written to the socket at a time. The next batch is produced only after the socket has accepted the
+ * previous batch.
  */
 const batchSize = 512 * 1024;
 /**
- * Bytes below which a piece is copied and joined with other pieces, because a separate write would cost more. The limit
- * is low, because copies are outside V8's heap, and many of them make V8 mark the whole heap repeatedly.
+ * Pieces with fewer bytes are copied and joined, because a separate write would cost more. The limit is low, because
+ * copies are outside V8's heap, and many of them make V8 mark the whole heap repeatedly.
  */
 const smallPiece = 1024;
-/** Bytes below which Buffer allocates from its pool. */
+/** Buffer allocates from its pool below this number of bytes. */
 const pooled = Buffer.poolSize / 2;
 
-/** Resolves when everything is handed to the socket, or the client has disconnected. HEAD gets only the headers. */
+/**
+ * Resolves when everything is handed to the socket, or the client has disconnected. The response to HEAD contains only
+ * the headers.
+ */
 export async function write(req: Request, res: Response, response: WholeResponse): Promise<void> {
   if (isWritten(res)) return;
   const { body } = response;
@@ -103,15 +107,15 @@ async function finish(req: Request, res: Response, body: readonly Buffer[], leng
 }
 
 /**
- * Returns true if the items are large enough to compress. Stops as soon as the result is known, because visiting
- * thousands of objects that are far apart in memory is slow.
+ * Returns true if the items are large enough to compress. Stops as soon as the result is known, because it is slow to
+ * visit thousands of objects that are scattered in memory.
  */
 function areLarge(items: ListResponse['items']): boolean {
   let size = 0;
   return items.some(({ length }) => (size += length) > gzipFrom);
 }
 
-/** Returns the number of bytes. */
+/** Returns the total number of bytes in the pieces. */
 export const lengthOf = (pieces: readonly Buffer[]): number => pieces.reduce((sum, piece) => sum + piece.length, 0);
 
 /** Writes a JSON document that ends with a newline, as in Kubernetes. */
@@ -126,8 +130,8 @@ export const writeJson = (
 };
 
 /**
- * Ends a response with this body. Sets Content-Length, because Node would set it in the response to GET but not to
- * HEAD.
+ * Ends a response with this body. Sets Content-Length, because Node would set this header in the response to GET but
+ * not to HEAD.
  */
 export function endWith(res: Response, body: string): void {
   const bytes = Buffer.from(body);
@@ -142,7 +146,7 @@ export const writeDone = (req: Request, res: Response): Promise<void> =>
 
 /**
  * Calls `send` with batches of pieces, in which small pieces are joined. `send` resolves when it no longer needs the
- * batch; it resolves to false to stop.
+ * batch; and it resolves to false if no further batches must be sent.
  */
 async function inBatches(
   parts: Streamed['parts'],

@@ -14,7 +14,7 @@ const dash = 0x2d;
 
 /** Maximum bytes of a string that can be written without quotes. */
 const maxPlain = 64;
-/** Matches quoted strings that YAML 1.1 and 1.2 also read as strings without the quotes. */
+/** Matches quoted strings that YAML 1.1 and YAML 1.2 parse as the same string without the quotes. */
 const plain = /^"(?!(?:true|false|yes|no|on|off|null|y|n)")[a-z][a-z0-9._/-]*"$/i;
 
 /**
@@ -31,11 +31,15 @@ export class YAMLFormatter {
   #isAfterColon = false;
   #isInString = false;
   #isEscaped = false;
-  /** The current string so far; undefined if its start is already written, because it is too long to be plain. */
+  /**
+   * The current string so far. Undefined if the start of the string is already written, because the string is too long
+   * to be plain.
+   */
   #text: number[] | undefined;
 
   /**
-   * Returns the number of consumed bytes. Stops when a block is full, because deeply nested text grows a thousandfold.
+   * Returns the number of consumed bytes. Stops when a block is full, because indentation makes deeply nested text a
+   * thousand times as long.
    */
   push(json: Buffer): number {
     let taken = 0;

@@ -18,7 +18,7 @@ function monthsIn(unit: Interval['unit']): number {
   return unit === 'M' || unit === 'q' || unit === 'y' ? months[unit] : 1;
 }
 
-/** Returns the start of the bucket that contains the time; both in milliseconds since the epoch. */
+/** Returns the start of the bucket that contains `time`. Both times are in milliseconds since the epoch. */
 export function bucketOf(time: number, { count, unit }: Interval): number {
   if (isFixed(unit)) {
     const length = count * lengths[unit];
@@ -51,7 +51,10 @@ export function assertFewBuckets(from: number, to: number, interval: Interval): 
   throw badParameters([invalidParameter('interval', message)]);
 }
 
-/** Returns the buckets of a histogram from counts by bucket start, including empty ones between the first and the last. */
+/**
+ * Returns the buckets of a histogram from counts by bucket start, including empty buckets between the first and the
+ * last bucket.
+ */
 export function bucketsBetween(
   counts: ReadonlyMap<number, number>,
   interval: Interval,

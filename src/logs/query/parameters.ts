@@ -54,7 +54,7 @@ const commaList = (what: string, { max, maxLength = maxNameLength, pattern = any
 
 const containing = (what: string): string => `Keywords in the ${what}, case-insensitive`;
 
-/** Seconds until the year 5138; larger numbers are likely milliseconds. */
+/** Maximum time in seconds, which is in the year 5138. Larger numbers are likely milliseconds. */
 const maxTime = 99_999_999_999;
 
 function secondsHint(given: string): string {

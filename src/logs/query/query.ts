@@ -12,7 +12,10 @@ export type LogQuery = LogParameters & { readonly end_time: number };
 const notForFollow = ['start_time', 'end_time', 'interval', 'sort', 'from', 'size'] as const;
 const defaults = logParameters.parse(new URLSearchParams());
 
-/** Returns the query with an end, which defaults to the end of the current second. `now`: milliseconds since the epoch. Throws 400. */
+/**
+ * Returns the query with an end, which defaults to the end of the current second. `now`: milliseconds since the epoch.
+ * Throws 400 for an invalid combination of parameters.
+ */
 export function completeQuery(parameters: LogParameters, now: number): LogQuery {
   const end = parameters.end_time ?? Math.min(Math.ceil(now / 1_000), lastSecond);
   const problems = parameters.follow ? followProblems(parameters) : pageProblems(parameters, end);

@@ -2,7 +2,7 @@
 import { partialSchema as partial } from '../../http/meta-schemas.ts';
 import { count, described, eitherOf, list, named, object, text, time } from '../../http/schema.ts';
 
-/** Responses through kube-apiserver are Kubernetes objects. */
+/** Properties of a Kubernetes object. Only responses through kube-apiserver contain these properties. */
 const head = {
   kind: described('`LogQuery`, in responses through kube-apiserver', text),
   apiVersion: described('Group and version, in responses through kube-apiserver', text),

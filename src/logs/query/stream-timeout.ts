@@ -5,7 +5,7 @@ import { group, version } from '../group.ts';
 
 /** Default `--request-timeout` of kube-apiserver, in milliseconds. */
 const maxProxied = 60_000;
-/** Milliseconds that remain to send the reason. */
+/** Milliseconds between the end of a stream and the abort by kube-apiserver, to send the reason of the end. */
 const margin = 5_000;
 /** Maximum delay of setTimeout in milliseconds (24 days). */
 const maxTimer = 2 ** 31 - 1;

@@ -1,7 +1,7 @@
 /** Times as strings whose lexical order is their order in time: RFC 3339 in UTC with nanoseconds. */
 import { parseTime } from '../../runtime/time.ts';
 
-/** Last second that such a string can represent: the end of the year 9999. */
+/** Last second that an RFC 3339 string can represent: the end of the year 9999. */
 export const lastSecond = 253_402_300_799;
 
 const secondText = (milliseconds: number): string => new Date(milliseconds).toISOString().slice(0, 19);

@@ -1,8 +1,8 @@
 /**
- * Patterns of the pod names of a workload. They find pods whose owner is no longer known. A generated name is cut to 58
- * characters before five random characters are appended (k8s.io/apiserver pkg/storage/names). The name of a ReplicaSet
- * ends with a hash of up to ten characters (k8s.io/kubernetes pkg/controller ComputeHash), and the name of a CronJob's
- * Job ends with the scheduled minute.
+ * Patterns of the pod names of a workload. The patterns find pods whose owner is no longer known. A generated name is
+ * cut to 58 characters before five random characters are appended (k8s.io/apiserver pkg/storage/names). The name of a
+ * ReplicaSet ends with a hash of up to ten characters (k8s.io/kubernetes pkg/controller ComputeHash), and the name of a
+ * CronJob's Job ends with the scheduled minute.
  */
 import type { WorkloadPods } from '../stores/log-store.ts';
 
@@ -11,7 +11,7 @@ const random = '[a-z0-9]{5}';
 /** Alphabet of k8s.io/apimachinery pkg/util/rand. Its characters cannot form words. */
 const hashed = '[bcdfghjklmnpqrstvwxz2456789]';
 const maxHashLength = 10;
-/** Digits of the minute of a CronJob, and of the index of an indexed Job. */
+/** Maximum digits of the scheduled minute of a CronJob, and of the index of a pod of an indexed Job. */
 const maxNumberLength = 10;
 
 /**

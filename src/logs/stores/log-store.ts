@@ -29,7 +29,7 @@ export interface WorkloadPods {
   readonly workload: string;
   /** Regular expression for whole pod names, in the syntax that Lucene, RE2 and JavaScript share. */
   readonly pattern: string;
-  /** Own pods whose names do not match the pattern. */
+  /** Pods of the workload whose names do not match the pattern. */
   readonly alsoPods: readonly string[];
   /** Pods of other workloads whose names match the pattern. */
   readonly notPods: readonly string[];
@@ -47,13 +47,14 @@ interface Keywords {
 /** Selects the records that meet all conditions. */
 export interface Selection {
   /**
-   * Whole seconds since the epoch; undefined: no start. Selects start ≤ t ≤ end, so 100.001 s is after an end of 100.
+   * Whole seconds since the epoch. `start` is undefined if the range has no start. Selects start ≤ t ≤ end, so 100.001
+   * s is after an end of 100.
    */
   readonly start: number | undefined;
   readonly end: number;
   /**
-   * Second from which the records of each namespace are visible. It may be before `start`. Undefined: all namespaces of
-   * the store.
+   * Second from which the records of each namespace are visible. This second can be before `start`. Undefined: all
+   * namespaces of the store.
    */
   readonly namespaces: ReadonlyMap<string, number> | undefined;
   /** Workloads whose pods are selected; empty lists have no effect. */
@@ -75,7 +76,7 @@ export interface LogPage {
 export const intervalUnits = ['s', 'm', 'h', 'd', 'w', 'M', 'q', 'y'] as const;
 
 export interface Interval {
-  /** Number of units. It may exceed 1 only for s, m, h and d. */
+  /** Number of units. The number can exceed 1 only for s, m, h and d. */
   readonly count: number;
   readonly unit: (typeof intervalUnits)[number];
 }
@@ -154,8 +155,8 @@ export interface StoreParts {
 export interface LogStoreType<Settings> {
   open(this: void, settings: Settings, parts: StoreParts): StoreFor;
   /**
-   * True if the store itself limits the duration of its queries, and then returns the records read so far. Queries of
-   * other stores get a timeout.
+   * True if the store itself limits the duration of its queries, and then returns the records that it has read. Queries
+   * of other stores get a timeout.
    */
   readonly limitsOwnTime?: true;
 }

@@ -1,6 +1,6 @@
 /**
  * Polls for new records in a store that does not support tails. Log shippers deliver late and out of order, so each
- * query repeats the last `overlap` seconds. Only records that were not present before are returned.
+ * query repeats the last `overlap` seconds. Only records that no earlier query returned are yielded.
  */
 import { hash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -15,7 +15,9 @@ export interface PollingOptions {
   readonly overlap: number;
   /** Records per query. */
   readonly page: number;
-  /** Maximum number of known records. If there are more, late records may be lost. */
+  /**
+   * Maximum number of records that are remembered. If more records arrive within `overlap`, late records may be lost.
+   */
   readonly remembered: number;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
@@ -30,8 +32,8 @@ export const pollingDefaults: PollingOptions = {
 };
 
 /**
- * Identifies a record. Identical records have the same key, so they are also counted. A digest avoids keeping large
- * texts.
+ * Identifies a record. Identical records have the same key, so the number of records per key is counted. Digests take
+ * less memory than large texts.
  */
 const keyOf = ({ time, namespace, pod, container, log }: LogRecord): string =>
   hash('sha256', JSON.stringify([time, namespace, pod, container, log]), 'base64');

@@ -1,4 +1,4 @@
-/** `/oauth/account`: profile, password and sessions of the user who is logged in to this browser. */
+/** Serves `/oauth/account`: profile, password and sessions of the user who is logged in to this browser. */
 import { pagesClient } from '../../accounts/directory/clients.ts';
 import type { Account } from '../../accounts/directory/account.ts';
 import { loginOf, loginsOf } from '../../accounts/directory/subjects.ts';
@@ -37,7 +37,9 @@ interface AccountLogin extends BrowserLogin {
   readonly account: Account;
 }
 
-/** Revokes the session `target` of the user; `others` revokes all sessions except the current one. */
+/**
+ * Revokes the session `target` of the user. If `target` is `others`, revokes all sessions except the current session.
+ */
 async function revoke(
   parts: AccountEndpointParts,
   page: PageRequest,
@@ -62,7 +64,7 @@ export function accountRoutes(parts: AccountEndpointParts): Route[] {
   const { directory, showLogin } = parts;
   const ownPassword = new OwnPassword(parts);
 
-  /** Calls `run` with the login of this browser, or shows the login page if there is none. */
+  /** Calls `run` with the login of this browser, or shows the login page if there is no login. */
   async function withLogin(page: PageRequest, run: (login: AccountLogin) => void | Promise<void>): Promise<void> {
     const login = await browserLogin(page, parts);
     const account = login && directory.account(login.subject.username);

@@ -1,8 +1,12 @@
 /**
- * `/oauth/authorize` (RFC 6749 section 3.1, OpenID Connect Core section 3.1.2). All requests share these steps: 1 find
- * the client and its redirect_uri, 2 parse the request, 3 find the login of this browser or show the login page, 4
- * request the user's consent, 5 redirect the browser with a code. Errors of step 1 are shown to the user, and later
- * errors are redirected to the client.
+ * Serves `/oauth/authorize` (RFC 6749 section 3.1, OpenID Connect Core section 3.1.2). All requests share these steps:
+ * 1. Find the client and its redirect_uri.
+ * 2. Parse the request.
+ * 3. Find the login of this browser, or show the login page.
+ * 4. Request the user's consent.
+ * 5. Redirect the browser with a code.
+ *
+ * Errors of step 1 are shown to the user, and later errors are redirected to the client.
  */
 import type { Directory } from '../../accounts/directory/directory.ts';
 import { sessionOwnerOf } from '../../tokens/sessions/session.ts';
@@ -36,11 +40,14 @@ export interface AuthorizationParts {
   readonly clock: () => number;
 }
 
-/** Lifetime of a code in milliseconds. RFC 6749 section 4.1.2 allows ten minutes, but a browser needs at most one. */
+/**
+ * Lifetime of a code in milliseconds. RFC 6749 section 4.1.2 allows ten minutes, but a browser needs at most one
+ * minute.
+ */
 const codeLife = 60_000;
 const path = '/oauth/authorize';
 const consentPath = '/oauth/consent';
-/** Maximum consents per login. The oldest consents are dropped, and the user must give them again. */
+/** Maximum consents per login. The oldest consents are dropped, and the user must then consent again. */
 const maxConsents = 50;
 
 export function authorizationEndpoint(parts: AuthorizationParts): OAuthEndpoint {

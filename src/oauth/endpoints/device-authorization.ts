@@ -1,4 +1,7 @@
-/** `POST /oauth/device_authorization` (RFC 8628 section 3.1): starts the login of a device without a browser. */
+/**
+ * Serves `POST /oauth/device_authorization` (RFC 8628 section 3.1), which starts the login of a device without a
+ * browser.
+ */
 import type { Client } from '../../accounts/directory/clients.ts';
 import type { Directory } from '../../accounts/directory/directory.ts';
 import type { LoginLimiter } from '../../accounts/logins/limit.ts';

@@ -1,4 +1,7 @@
-/** `/oauth/device` (RFC 8628 section 3.3): the page where users enter the code of a device and authorize the device. */
+/**
+ * Serves `/oauth/device` (RFC 8628 section 3.3), the page where users enter the code of a device and authorize the
+ * device.
+ */
 import { pagesClient } from '../../accounts/directory/clients.ts';
 import type { Directory } from '../../accounts/directory/directory.ts';
 import type { LoginLimiter } from '../../accounts/logins/limit.ts';
@@ -95,8 +98,8 @@ async function loginFor(parts: DeviceParts, page: PageRequest, typed: string): P
 }
 
 /**
- * Returns the session of the device; undefined if an error page was sent. Wrong codes are limited like failed logins, but counted
- * separately.
+ * Returns the session of the device; undefined if an error page was sent. Wrong codes are limited like failed logins,
+ * but counted separately.
  */
 async function find(
   { sessions, limiter }: DeviceParts,

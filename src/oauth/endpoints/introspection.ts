@@ -43,8 +43,8 @@ interface IntrospectionParts {
 }
 
 /**
- * `POST /oauth/introspect` (RFC 7662): returns whether a token is active, and the claims of an active token. Tokens
- * that are unknown, expired, revoked or issued to other clients get only `active: false` (section 2.2).
+ * Serves `POST /oauth/introspect` (RFC 7662), which returns whether a token is active, and the claims of an active
+ * token. Tokens that are unknown, expired, revoked or issued to other clients get only `active: false` (section 2.2).
  */
 export function introspectionEndpoint({
   directory,
@@ -74,7 +74,9 @@ export function introspectionEndpoint({
     };
   }
 
-  /** Reports refresh tokens only to their own client, because resource servers must never accept them as bearer tokens. */
+  /**
+   * Reports refresh tokens only to their own client, because resource servers must never accept them as bearer tokens.
+   */
   async function ofRefreshToken(token: string, client: Client): Promise<Omit<Introspection, 'active'> | undefined> {
     const presented = await sessions.rotation.inspect(token);
     if (presented === undefined || !presented.isCurrent) return undefined;

@@ -27,7 +27,9 @@ const keySetSchema = named(
   }),
 );
 
-/** `GET /oauth/keys`: returns the public keys that verify the tokens of this server (RFC 7517 section 5). */
+/**
+ * Serves `GET /oauth/keys`, which returns the public keys that verify the tokens of this server (RFC 7517 section 5).
+ */
 export function keysEndpoint(keys: Pick<SigningKeys, 'published'>): OAuthEndpoint {
   const path = '/oauth/keys';
   return {

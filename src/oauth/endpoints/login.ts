@@ -1,4 +1,4 @@
-/** `/oauth/login`: the login page and its form. Other pages show the form too. */
+/** Serves `/oauth/login`, the login page and its form. Other pages also show the form. */
 import { pagesClient } from '../../accounts/directory/clients.ts';
 import type { Account } from '../../accounts/directory/account.ts';
 import { OwnPassword, type OwnPasswordParts } from '../../accounts/passwords/own.ts';

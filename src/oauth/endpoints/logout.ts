@@ -1,4 +1,7 @@
-/** `/oauth/logout` (OpenID Connect RP-Initiated Logout 1.0): revokes the login of the browser and the session of the client. */
+/**
+ * Serves `/oauth/logout` (OpenID Connect RP-Initiated Logout 1.0), which revokes the login of the browser and the
+ * session of the client.
+ */
 import type { Client } from '../../accounts/directory/clients.ts';
 import type { Directory } from '../../accounts/directory/directory.ts';
 import type { Sessions } from '../../tokens/sessions/sessions.ts';
@@ -83,7 +86,8 @@ export function logoutEndpoint(parts: LogoutParts): OAuthEndpoint {
     const request = validate(parts, given);
     const login = await browserLogin(page, parts);
     if (login !== undefined && request.hint?.sub !== login.subject.uid) {
-      // Section 2 requires a confirmation: without a matching hint, any site may have sent the user to this page.
+      // Without a matching hint, section 2 of OpenID Connect RP-Initiated Logout requires a confirmation, because any
+      // site may have sent the user to this page.
       const { redirectURI } = request;
       logoutPage(page, {
         title: 'Log out?',

@@ -8,8 +8,8 @@ import { sendJSON, cacheable, type OAuthEndpoint } from '../json-response.ts';
 
 const url = described('URL below the issuer', text.meta({ format: 'uri' }));
 /**
- * RFC 8414 section 2, OpenID Connect Discovery section 3, OpenID Connect RP-Initiated Logout section 2.1, RFC 8628 section 4, RFC 9207
- * section 3.
+ * RFC 8414 section 2, OpenID Connect Discovery section 3, OpenID Connect RP-Initiated Logout section 2.1, RFC 8628
+ * section 4, RFC 9207 section 3.
  */
 const metadataSchema = named(
   'ProviderMetadata',

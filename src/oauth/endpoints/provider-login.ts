@@ -1,7 +1,11 @@
 /**
- * Logins at an OpenID provider. `POST /oauth/login/{provider}` sends the browser to the provider. The provider then
- * redirects the browser to `GET /oauth/callback/{provider}`. The callback has four steps: 1 check that this server sent
- * this browser to the provider, 2 request the identity from the provider, 3 find the user, 4 start the session.
+ * Serves logins at an OpenID provider. `POST /oauth/login/{provider}` sends the browser to the provider. The provider
+ * then redirects the browser to `GET /oauth/callback/{provider}`. The callback has four steps:
+ * 1. Check that this server sent this browser to the provider.
+ * 2. Request the identity from the provider.
+ * 3. Find the user.
+ * 4. Start the session.
+ *
  * Failures of step 2 are counted per address.
  */
 import { randomBytes } from 'node:crypto';
@@ -40,7 +44,7 @@ const maxLoginTime = 600_000;
 /** Maximum characters of `next`, because browsers drop cookies of more than 4 KiB. */
 const maxNextLength = 2_800;
 
-/** State in the cookie while the user logs in at the provider. */
+/** Data in the cookie while the user logs in at the provider. */
 interface PendingLogin {
   readonly secret: string;
   readonly provider: string;
@@ -65,7 +69,7 @@ const expired = (): OAuthError =>
     'this login has expired or was not started in this browser; go back and start again',
   );
 
-/** Shows failures with a link to `next`, which shows the login page again because nobody is logged in. */
+/** Shows failures with a link to `next`. The link leads to the login page again, because the browser has no login. */
 async function withFailurePage(page: PageRequest, next: string, run: () => Promise<void>): Promise<void> {
   try {
     await run();
@@ -112,7 +116,7 @@ export function providerLoginRoutes(parts: ProviderLoginParts): Route[] {
       summary: 'Start a login at an identity provider',
       description:
         'Receives the form of a provider button on the login page. Sends the browser to the OpenID provider with a ' +
-        '`Refresh` header. The user has ten minutes to log in there.',
+        '`Refresh` header. The user has ten minutes to log in at the provider.',
       pathParameters,
       fields: { next: described('Path to return to, as in `POST /oauth/login`', text) },
       handler: (page) => startLogin(parts, page.path.provider, page, page.fields.next),
@@ -195,7 +199,7 @@ async function requestPerson(
     try {
       return await redirectProviders.person(provider, query, request, sourceIP);
     } catch (error) {
-      // PersonRefused means that the person has authenticated at the provider, so the code was not guessed.
+      // `PersonRefused` means that the person has authenticated at the provider, so the code was not guessed.
       if (!(error instanceof PersonRefused)) limiter.failed(attempt);
       throw error;
     }
@@ -222,7 +226,7 @@ async function logIn(parts: ProviderLoginParts, page: CallbackRequest, pending: 
   // The cookie is valid for one attempt, whether or not it succeeds.
   res.appendHeader('Set-Cookie', cookie(providerCookie, ''));
   const { auditID, sourceIP, userAgent, log } = context;
-  // This is the value until the outcome is known.
+  // The annotation has this value until the outcome is known.
   context.annotate(annotations.login, 'Unavailable');
   let outcome: string | undefined;
   try {

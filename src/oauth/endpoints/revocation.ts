@@ -7,8 +7,8 @@ import { clientIdentificationMethods } from '../client-authentication.ts';
 import { canInspect, clientRoute, tokenFields } from '../client-request.ts';
 
 /**
- * `POST /oauth/revoke` (RFC 7009): revokes the session of an access or refresh token before it responds. This revokes
- * all tokens of the session. The response is the same for every token (section 2.2).
+ * Serves `POST /oauth/revoke` (RFC 7009), which revokes the session of an access or refresh token before it responds.
+ * The revocation covers all tokens of the session. The response is the same for every token (section 2.2).
  */
 export function revocationEndpoint(parts: {
   directory: Directory;
@@ -19,7 +19,10 @@ export function revocationEndpoint(parts: {
   const { directory, limiter, sessions, tokens } = parts;
   const path = '/oauth/revoke';
 
-  /** Returns the session and the client of a token. A refresh token that was used before is accepted too, because it was genuine. */
+  /**
+   * Returns the session and the client of a token. A used refresh token is also accepted, because this server issued
+   * it.
+   */
   async function find(token: string): Promise<{ sid: string; clientID: string } | undefined> {
     const claims = tokens.verifyForAny(token);
     if (claims !== undefined) return claims;

@@ -1,5 +1,5 @@
 /**
- * `POST /oauth/authenticate`: the token webhook of kube-apiserver (k8s.io/apiserver
+ * Serves `POST /oauth/authenticate`, the token webhook of kube-apiserver (k8s.io/apiserver
  * plugin/pkg/authenticator/token/webhook). Takes and returns a TokenReview of authentication.k8s.io/v1. Only tokens of
  * this server are authenticated, so reviews cannot loop. For any other token, and for a token that the caller is not
  * allowed to review, the response is 200 with `authenticated: false`. kube-apiserver logs `status.error`.
@@ -135,8 +135,8 @@ export function tokenReviewEndpoint(parts: TokenReviewParts): OAuthEndpoint {
     const { claims, subject } = standing;
     const ofCluster = await audiences();
     const matching = accepted.filter((one) => one === claims.aud || ofCluster.includes(one));
-    // A response without audiences means the audiences of kube-apiserver, so it is allowed only while those are
-    // unknown.
+    // A response without audiences means the audiences of kube-apiserver, so such a response is allowed only while the
+    // audiences of kube-apiserver are unknown.
     if (accepted.length > 0 && matching.length === 0 && ofCluster.length > 0) return refused;
     return {
       authenticated: true,
@@ -160,7 +160,7 @@ export function tokenReviewEndpoint(parts: TokenReviewParts): OAuthEndpoint {
         access: { kind: 'client', schemes: ['client', 'bearer'] },
         // client-go sends the parameter `timeout`.
         query: queryOfClients([inQuery('timeout', 'Ignored; client-go sends this parameter')]),
-        // The caller authenticates before its body is parsed.
+        // The body is parsed only after the caller has authenticated.
         body: {
           description: { required: true, content: { 'application/json': tokenReviewSchema } },
           read: (request, { arrival }) => readBody(request, 'application/json', arrival),

@@ -1,9 +1,17 @@
 /**
- * `POST /oauth/token`. All grants share these steps, so that no grant can omit a step: 1 read the form; 2 authenticate
- * the client; 3 find the grant; 4 check that the client is allowed to use it; 5 read the audience; 6 the grant finds a
- * candidate; 7 check that the candidate's subject is allowed to get a token for the audience; 8 the grant redeems the
- * candidate; 9 check the subject again; 10 issue the tokens. Steps 6 to 8 are repeated if another request changed the
- * session in the meantime.
+ * Serves `POST /oauth/token`. All grants share these steps, so that no grant can omit a step:
+ * 1. Read the form.
+ * 2. Authenticate the client.
+ * 3. Find the grant.
+ * 4. Check that the client is allowed to use the grant.
+ * 5. Read the audience.
+ * 6. Let the grant find a candidate, which is a valid grant that has not been redeemed yet.
+ * 7. Check that the subject of the candidate is allowed to get a token for the audience.
+ * 8. Let the grant redeem the candidate.
+ * 9. Check the subject again.
+ * 10. Issue the tokens.
+ *
+ * Steps 6 to 8 are repeated if another request changed the session in the meantime.
  */
 import type { Client } from '../../accounts/directory/clients.ts';
 import type { Directory } from '../../accounts/directory/directory.ts';

@@ -55,8 +55,8 @@ const optionalForm: RequestBody<Form | undefined> = {
 };
 
 /**
- * `GET` and `POST /oauth/userinfo` (OpenID Connect Core section 5.3): returns the claims about the user of an access
- * token with the scope `openid`.
+ * Serves `GET` and `POST /oauth/userinfo` (OpenID Connect Core section 5.3), which return the claims about the user of
+ * an access token with the scope `openid`.
  */
 export function userinfoEndpoint(accessTokens: AccessTokens): OAuthEndpoint {
   const path = '/oauth/userinfo';

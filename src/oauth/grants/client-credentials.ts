@@ -1,7 +1,10 @@
 import { programScope, programScopeParameter } from '../scope.ts';
 import { defineGrant, type Grant, type GrantParts, type GrantResult } from './grant.ts';
 
-/** Implements RFC 6749 section 4.4: the client acts on its own behalf, as `platform:client:<name>` with its configured groups. */
+/**
+ * Implements RFC 6749 section 4.4: the client acts on its own behalf, as `platform:client:<name>` with its configured
+ * groups.
+ */
 export function clientCredentialsGrant({ sessions }: GrantParts): Grant {
   return defineGrant({
     grantType: 'client_credentials',

@@ -28,7 +28,7 @@ const refused = (reason: Unredeemed): OAuthError => new OAuthError(...refusals[r
 
 /** Implements RFC 8628 section 3.4. */
 export function deviceCodeGrant({ directory, sessions, clock }: GrantParts): Grant {
-  /** Earliest next poll of each session, and its current interval. */
+  /** Earliest next poll of each session, and the current interval between its polls. */
   const polls = new BoundedCache<{ readonly from: number; readonly interval: number }>({
     name: 'device_polls',
     maxEntries: 10_000,
@@ -45,7 +45,7 @@ export function deviceCodeGrant({ directory, sessions, clock }: GrantParts): Gra
     const now = clock();
     const { from, interval } = polls.get(sid) ?? { from: now, interval: pollInterval };
     const next = now < from ? interval + pollInterval : interval;
-    // Network latency varies: a poll may be a second early.
+    // Network latency varies, so a poll is accepted up to a second early.
     polls.set(sid, { from: now + next - 1_000, interval: next });
     if (now < from) throw new OAuthError('slow_down', `wait ${next / 1_000} seconds between requests`);
   }
@@ -54,7 +54,7 @@ export function deviceCodeGrant({ directory, sessions, clock }: GrantParts): Gra
     grantType: deviceGrantType,
     parameters: { device_code: described('`device_code` from `POST /oauth/device_authorization`', text) },
     async find({ fields: { device_code: code }, client, isRetry }) {
-      // A code without a valid seal was not issued by this server and must not fill the cache.
+      // A code with an invalid HMAC was not issued by this server and must not fill the cache.
       const sid = sessions.codes.sessionOf(code);
       if (sid !== undefined && !isRetry) checkInterval(sid);
       const found = await sessions.codes.find(code, client.name, isRetry);

@@ -32,7 +32,9 @@ export interface GrantRequest {
 /** A valid grant that has not been redeemed yet. */
 export interface Candidate {
   readonly subject: Subject;
-  /** Redeems the grant and starts the session; 'changed' if another request changed the session in the meantime. */
+  /**
+   * Redeems the grant and starts the session. Returns 'changed' if another request changed the session in the meantime.
+   */
   redeem(): Promise<GrantResult | 'changed'>;
 }
 
@@ -40,7 +42,7 @@ export interface Candidate {
 export interface GrantResult {
   readonly session: Session;
   readonly subject: Subject;
-  /** Refresh token, undefined for clients that authenticate with their own credentials each time. */
+  /** Refresh token; undefined for clients that authenticate with their own credentials each time. */
   readonly refreshToken?: string;
   /** Scope of this access token; undefined if none was requested. */
   readonly scope: string | undefined;

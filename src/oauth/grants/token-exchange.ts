@@ -10,13 +10,14 @@ const tokenType = (name: string): string => `urn:ietf:params:oauth:token-type:${
 const subjectTypes = [tokenType('jwt'), tokenType('access_token')];
 const issuedType = tokenType('access_token');
 
-/** Returns the error for any problem of the token; RFC 8693 section 2.2.2 requires this error code. */
+/** Returns the error for any problem of the token. RFC 8693 section 2.2.2 requires this error code. */
 const refused = (): OAuthError =>
   new OAuthError('invalid_request', 'subject_token must be a valid token of a ServiceAccount');
 
 /**
- * Implements RFC 8693: exchanges a ServiceAccount token, which kube-apiserver reviews, for a token of this server that
- * does not expire later. The session stores the reviewed user, because the directory does not contain ServiceAccounts.
+ * Implements RFC 8693: exchanges a ServiceAccount token, which kube-apiserver reviews, for a token of this server. The
+ * new token does not expire later than the ServiceAccount token. The session stores the reviewed user, because the
+ * directory does not contain ServiceAccounts.
  */
 export function tokenExchangeGrant({ sessions, accessTokens, reviewToken, issuer }: GrantParts): Grant {
   async function review(token: string, source: string): Promise<UserInfo & { readonly uid: string }> {

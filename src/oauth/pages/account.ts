@@ -14,7 +14,7 @@ export interface AccountPage {
   readonly sessions: readonly Session[];
   /** Name of the session of this browser. */
   readonly current: string;
-  /** Reason why the password cannot be changed here. */
+  /** Reason why the password cannot be changed on this page. */
   readonly unchangeable: string | undefined;
   /** Problem of the last attempt to change the password. */
   readonly problem?: string;

@@ -1,4 +1,4 @@
-/** Cookies of the pages (RFC 6265). They are never forwarded to a client or upstream. */
+/** Cookies of the pages (RFC 6265). These cookies are never forwarded to a client or upstream. */
 import type { Request, Response } from 'express';
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { OAuthError } from '../../runtime/errors.ts';
@@ -12,14 +12,17 @@ export const formCookie = '__Host-platform-form';
 /** Cookie with the state of a login at an OpenID provider. */
 export const providerCookie = '__Host-platform-provider';
 
-/** Attributes that the prefix `__Host-` requires. The prefix prevents other hosts of the site from replacing the cookies. */
+/**
+ * Attributes that the prefix `__Host-` requires. The prefix prevents other hosts of the site from replacing the
+ * cookies.
+ */
 const attributes = 'Path=/; Secure; HttpOnly; SameSite=Lax';
 
 type CookieName = typeof loginCookie | typeof formCookie | typeof providerCookie;
 
 /**
- * Returns the value of a cookie; undefined if the cookie is missing or occurs twice, because one of the two is forged.
- * The library `cookie` would return the first.
+ * Returns the value of a cookie; undefined if the cookie is missing or occurs twice, because one of the two cookies
+ * would be forged. The library `cookie` would return the first cookie.
  */
 export function readCookie(req: Request, name: CookieName): string | undefined {
   const found = (req.headers.cookie ?? '')
@@ -29,7 +32,7 @@ export function readCookie(req: Request, name: CookieName): string | undefined {
   return found.length === 1 ? found[0]?.slice(name.length + 1) : undefined;
 }
 
-/** Returns a Set-Cookie header for a session cookie; a header without a value deletes the cookie. */
+/** Returns a Set-Cookie header for a session cookie. An empty value deletes the cookie. */
 export const cookie = (name: CookieName, value: string): string =>
   `${name}=${value}; ${attributes}${value === '' ? '; Max-Age=0' : ''}`;
 

@@ -10,7 +10,7 @@ import { styleElement, styleHash } from './style.ts';
 export interface HTMLPage {
   readonly title: string;
   readonly content: Html;
-  /** Status, 200 by default. */
+  /** Status; 200 by default. */
   readonly status?: number;
   readonly headers?: Readonly<Record<string, string | readonly string[]>>;
   /**
@@ -40,7 +40,7 @@ const policy = (formTarget: string | undefined): string =>
     "frame-ancestors 'none'",
   ].join('; ');
 
-/** Turns an error message into a sentence. Names of parameters at its start stay as they are. */
+/** Turns an error message into a sentence. A parameter name at the start of the message is not capitalized. */
 export function sentence(message: string): string {
   const start = /^[a-z]+\b(?![_:])/.test(message) ? message.slice(0, 1).toUpperCase() : message.slice(0, 1);
   return `${start}${message.slice(1)}${/[.?!]$/.test(message) ? '' : '.'}`;

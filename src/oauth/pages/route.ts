@@ -42,14 +42,16 @@ interface FormRoute<P extends string, S extends Shape> extends Pick<
   'path' | 'summary' | 'description' | 'pathParameters'
 > {
   readonly fields: S;
-  /** Fields that are described as optional. The handler parses the fields that it needs. */
+  /** Further fields, which the API description shows as optional. The handler parses the fields that it needs. */
   readonly furtherFields?: Shape;
   readonly handler: (request: FormRequest<P, Values<S>>) => Promise<void>;
 }
 
 /**
- * Serves a form of a page in three steps: 1 read the form, 2 check that a page of this server showed it to this
- * browser, 3 parse the fields.
+ * Serves a form of a page in three steps:
+ * 1. Read the form.
+ * 2. Check that a page of this server showed the form to this browser.
+ * 3. Parse the fields.
  */
 export function formRoute<const P extends string, const S extends Shape>({
   fields,

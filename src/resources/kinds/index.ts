@@ -1,6 +1,6 @@
 /**
- * Resources with their own filters or statuses. To add one, create a file here and add it to `kinds`. `nodes` is also served at /apis;
- * the others are served only at /kapis, like all resources of the cluster.
+ * Resources with their own filters or statuses. To add one, create a file here and add it to `kinds`. `nodes` is also
+ * served at /apis. The other kinds are served only at /kapis, like all resources of the cluster.
  */
 import type { Kind } from '../../cluster/catalogue/resource.ts';
 import { daemonsets } from './daemonsets.ts';

@@ -43,10 +43,7 @@ interface Node extends KubeObject {
 
 export interface NodeFields {
   readonly unschedulable: boolean;
-  /**
-   * True if a condition of the node is unhealthy. Independent of `unschedulable`; a node may be both unhealthy and
-   * unschedulable.
-   */
+  /** True if a condition of the node is unhealthy. A node can be both unhealthy and unschedulable. */
   readonly isUnhealthy: boolean;
   readonly ready: string;
   readonly roles: string;
@@ -69,7 +66,7 @@ function rolesOf(labels: Readonly<Record<string, string>> = {}): string {
   return [...roles].toSorted((a, b) => (a < b ? -1 : 1)).join(',') || '<none>';
 }
 
-/** Conditions that are healthy if their status is False, and those that are healthy if it is True. */
+/** Types of conditions whose status is False on a healthy node, followed by the types whose status is True. */
 const falseIfHealthy = new Set(['MemoryPressure', 'DiskPressure', 'PIDPressure', 'NetworkUnavailable']);
 const trueIfHealthy = new Set(['Ready', 'ConfigOK', 'KubeletReady']);
 

@@ -29,7 +29,7 @@ interface PodFields {
   readonly claims: readonly string[];
 }
 
-/** Reasons for which a healthy container waits. */
+/** Waiting reasons of the containers of a healthy pod. */
 const normalReasons = new Set(['', 'ContainerCreating', 'PodInitializing']);
 
 const isUnhealthy = ({ state: { waiting, terminated } = {} }: ContainerStatus): boolean =>

@@ -30,8 +30,8 @@ interface Scaled extends KubeObject {
 }
 
 /**
- * Counts pods that still have to be deleted as desired pods. A workload is therefore stopped only after its last pod is
- * deleted.
+ * Counts the pods of a workload. Pods that have yet to be deleted count as desired, so a workload is stopped only after
+ * its last pod is deleted.
  */
 export function scaled(object: KubeObject): PodCount {
   const { spec = {}, status = {} } = object as Scaled;

@@ -6,7 +6,7 @@ import { collected, counter, durations, level } from './registry.ts';
 /** Resources of requests, by their plural names. */
 export const resources = registered(1_000, 'cached or discovered resources; empty for other paths');
 
-// Verbs are limited to a list, because requests may have any method.
+// Verbs are limited to a list, because clients can send any method.
 const verbs = oneOf<string>(
   'get',
   'list',

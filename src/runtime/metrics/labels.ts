@@ -28,7 +28,8 @@ export function among<V extends string>(values: readonly V[], description: strin
 }
 
 /**
- * Allows the first `max` values. Use it only for names that callers do not choose, such as those in the configuration.
+ * Allows the first `max` values. Use this function only for names that callers do not choose, such as names in the
+ * configuration.
  */
 export function first(max: number, description: string): LabelValues {
   const known = new Set<string>();

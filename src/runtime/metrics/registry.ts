@@ -1,4 +1,7 @@
-/** Metrics of the process: Prometheus counters, gauges and histograms with bounded labels. definitions.ts lists all of them. */
+/**
+ * Metrics of the process: Prometheus counters, gauges and histograms with bounded labels. definitions.ts lists all of
+ * them.
+ */
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
 import type { LabelValues } from './labels.ts';
 
@@ -55,7 +58,8 @@ export interface CounterMetric<L extends LabelSet> extends Defined<L> {
 export function counter<L extends LabelSet>(definition: Definition<L>): CounterMetric<L> {
   const metric = new Counter(configurationOf(definition));
   const bounded = bounding(definition);
-  // rate() and increase() ignore the first value of a time series, so the first event would be invisible without a 0 before it.
+  // rate() and increase() ignore the first value of a time series, so the first event would be invisible without a 0
+  // before it.
   for (const labels of fixedLabels(definition)) metric.inc(labels, 0);
   return {
     ...definition,
@@ -97,15 +101,13 @@ export function level<L extends LabelSet>(definition: Definition<L>): LevelMetri
 export type Sample<L extends LabelSet> = readonly [Labels<L>, number];
 
 export interface CollectedMetric<L extends LabelSet> extends Defined<L> {
-  /**
-   * Sets the function that reads the values whenever the metrics are collected. The function replaces an earlier one.
-   */
+  /** Sets the function that reads the values whenever the metrics are collected. A later call replaces the function. */
   read(values: () => Iterable<Sample<L>>): void;
 }
 
 /**
  * A metric whose values are read when the metrics are collected. A `counter` never decreases while the process runs.
- * Values with the same labels, such as several `other`, are summed.
+ * Values with the same labels are summed, for example if several label values are replaced by `other`.
  */
 export function collected<L extends LabelSet>(
   definition: Definition<L>,

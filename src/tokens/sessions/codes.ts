@@ -34,7 +34,7 @@ export interface FoundCode {
 
 export interface Redeemed {
   readonly session: Session;
-  /** Refresh token, undefined if the session is not refreshable. */
+  /** Refresh token; undefined if the session is not refreshable. */
   readonly refreshToken?: string;
 }
 
@@ -81,7 +81,7 @@ export class Codes {
     return token;
   }
 
-  /** Returns the name of the session to which a code belongs; undefined without a valid seal. */
+  /** Returns the name of the session to which a code belongs; undefined if the HMAC of the code is invalid. */
   sessionOf(code: string): string | undefined {
     return this.#tokens.sessionOf(code);
   }

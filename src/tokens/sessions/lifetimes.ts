@@ -10,7 +10,7 @@ export interface SessionLifetimes {
   readonly accessTokenMaxAge: number;
 }
 
-/** Checks the state of sessions against the current time and configuration. */
+/** Determines from the current time and configuration whether sessions are still valid. */
 export class Lifetimes {
   readonly #settings: () => SessionLifetimes;
   readonly #clock: Clock;

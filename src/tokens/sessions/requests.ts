@@ -9,8 +9,8 @@ import type { Logger } from '../../runtime/logger.ts';
 import type { Session } from './session.ts';
 
 /**
- * Timeout of a request in milliseconds. It is shorter than the grace period of a refresh, so that a client whose
- * refresh hangs gets 503 while a retry can still get the new refresh token.
+ * Timeout of a request in milliseconds. The timeout is shorter than the grace period of a refresh. A client whose
+ * refresh hangs therefore gets 503 while a retry can still get the new refresh token.
  */
 const requestTimeout = 3_000;
 
@@ -43,7 +43,7 @@ export class SessionRequests {
   /** Creates the session and returns it as stored. */
   async post(session: Session): Promise<Session> {
     try {
-      // Only the metadata is requested, because the rest is known.
+      // Only the metadata is requested, because the caller knows all other properties.
       const options = { method: 'POST', body: session, headers: metadataHeaders } as const;
       const { metadata } = await this.#send<Pick<Session, 'metadata'>>(this.#path, options);
       return { ...session, metadata };

@@ -19,8 +19,8 @@ import type { Session, SessionSpec } from './session.ts';
  */
 const maxSilence = 15_000;
 /**
- * Seconds until a watch is renewed. Only a new response to the watch proves that the watch works; other requests do
- * not.
+ * Seconds until a watch is renewed. Only a new response to the watch, and no other request, proves that the watch
+ * works.
  */
 const watchSeconds = 5;
 /** Milliseconds for which a session that was not found is not read again. */
@@ -88,7 +88,7 @@ export class SessionStore {
     const watched = this.watched(sid);
     if (written === undefined || watched === undefined) return written ?? watched;
     if (versionOf(written) > versionOf(watched)) return written;
-    // The watch has caught up.
+    // The watch has delivered a version that is at least as new.
     this.#written.delete(sid);
     return watched;
   }

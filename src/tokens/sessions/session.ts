@@ -42,12 +42,12 @@ export interface SessionSpec {
   readonly identity?: Identity;
   /** Groups that the identity provider reported at the login, or kube-apiserver for a ServiceAccount. */
   readonly groups?: readonly string[];
-  /** Address and program with which the user logged in. */
+  /** Address and user agent with which the user logged in. */
   readonly sourceIP?: string;
   readonly userAgent?: string;
   /** Present if the session starts with a code. */
   readonly code?: SessionCode;
-  /** RFC 3339. */
+  /** RFC 3339 time. */
   readonly createdAt: string;
   readonly expiresAt: string;
 }
@@ -101,7 +101,7 @@ export const timesOf = ({ spec, status }: Session): Times => ({
   lastUse: parseMilliseconds(status.lastUsedAt ?? spec.createdAt),
 });
 
-/** Selects sessions whose user, client, password or link was removed: those that match all properties. */
+/** Selects the sessions of a removed user, client, password or link. A session must match all of these properties. */
 export interface Dismissed {
   readonly userUID?: string;
   readonly clientID?: string;

@@ -33,7 +33,7 @@ for (let index = 0; index < 1_000; index += 1)
       addresses: Array.from({ length: 20 }, (_, at) => ({ type: 'InternalIP', address: `10.0.${index}.${at}` })),
     },
   });
-// Logs are visible only in the two namespaces.
+// Only the logs of these two namespaces are visible.
 cluster.respond(review, ({ spec }) => {
   const { resourceAttributes: wanted } = spec as Spec;
   return { status: { allowed: wanted?.subresource !== 'log' || ['shop', 'slow'].includes(wanted.namespace ?? '') } };

@@ -1,5 +1,5 @@
 /**
- * Our server in its own process, with an in-memory cluster in another process; the latency of the cluster is
+ * Runs our server in its own process, with an in-memory cluster in another process. The latency of the cluster can be
  * configured.
  */
 import { hash } from '@node-rs/argon2';
@@ -12,11 +12,11 @@ import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
-/** The user who uses as much as possible. */
+/** Username of the heavy user, who uses as much as possible of a resource. */
 export const hog = 'hog';
 /** Milliseconds that the cluster takes for an access review or a token review. */
 export const reviewTime = 10;
-/** Milliseconds of slow operations of the cluster. */
+/** Milliseconds that a slow operation of the cluster takes. */
 export const slowTime = 500;
 
 export const password = 'correct horse battery';
@@ -89,7 +89,7 @@ export async function startBenchLab({
   );
   const port = await servingPort(server);
   const ready = async (): Promise<boolean> => (await fetch(`http://127.0.0.1:${port}/readyz`)).ok;
-  // The lab has no front proxy.
+  // The loop ends after 5 s even if the server is not ready, because the lab has no front proxy.
   for (let tries = 0; tries < 50 && !(await ready()); tries += 1) await sleep(100);
   return {
     server,

@@ -1,8 +1,8 @@
 /**
- * Measures, inside the server, the turns of its event loop in CPU time without garbage collection. On the message
- * 'longest' it sends the longest turn since the previous message, in milliseconds, and resets. A turn counts as the
- * lesser of its duration and the CPU time of the process: neither is less than the CPU time of the thread, whose
- * resolution is only 4 ms.
+ * Measures, inside the server, the turns of its event loop in CPU time without garbage collection. The message
+ * 'longest' requests the longest turn since the previous message, in milliseconds. A turn counts as its duration or the
+ * CPU time of the process, whichever is less. The CPU time of the thread is not used, because its resolution is only 4
+ * ms.
  */
 import { PerformanceObserver } from 'node:perf_hooks';
 
@@ -12,7 +12,7 @@ interface Turn {
   readonly cpu: number;
 }
 
-/** Minimum turn that is recorded. */
+/** Minimum duration of a recorded turn, in milliseconds. */
 const minTurn = 0.5;
 let turns: Turn[] = [];
 let collections: { readonly from: number; readonly to: number }[] = [];

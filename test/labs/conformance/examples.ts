@@ -1,6 +1,6 @@
 /**
  * A session that uses every described operation of the platform with an in-memory cluster. Its requests and responses
- * are recorded in api/examples/platform.json, with fixed values for those that differ between runs.
+ * are recorded in api/examples/platform.json, with fixed replacements for values that differ between runs.
  */
 import { createHash } from 'node:crypto';
 import { parse } from 'yaml';
@@ -321,13 +321,13 @@ async function logInElsewhere(browser: Browser<AppResponse>, provider: OpenIDSer
   await browser.open(`/oauth/callback/sso?${query.toString()}`);
 }
 
-/** Returns the first successful exchange of each operation; removed operations are expected to fail. */
+/** Returns the first successful exchange of each operation. For a removed operation, the exchange must fail. */
 function examplesOf({ paths }: Description, exchanges: readonly Exchange[]): Readonly<Record<string, Example>> {
   const operations = Object.entries(paths)
     .flatMap(([path, item]) =>
       Object.entries(item).map(([method, { operationId }]) => ({ path, method: method.toUpperCase(), operationId })),
     )
-    // Literal segments are matched before parameters.
+    // Paths with fewer parameters are matched first.
     .toSorted((a, b) => a.path.split('{').length - b.path.split('{').length || b.path.length - a.path.length)
     .map((operation) => ({ ...operation, pattern: patternOf(operation.path) }));
   const examples: Record<string, Example> = {};
@@ -412,7 +412,7 @@ const volatile: readonly (readonly [RegExp, string])[] = [
   [/(?<=\} )\d+$/gm, '7'],
   [/\buid-\d+\b/g, '0f2b8f1c-6f0e-4c0a-9d53-7a1e2b9c4d10'],
 ];
-/** JSON members whose values differ. */
+/** JSON members whose values differ between runs. */
 const volatileMembers: Readonly<Record<string, unknown>> = {
   resourceVersion: '1027',
   form_token: 'mN7pQ9rS1tU3vW5xY7zA9bC1dE3fG5hI7jK9lM1nO3p',

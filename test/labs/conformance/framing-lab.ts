@@ -1,7 +1,4 @@
-/**
- * The server with a cluster that has a given number of every object that a list can contain, and clients for every
- * protocol.
- */
+/** Starts the server with clients for every protocol. The cluster has a given number of objects of every list. */
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import type { ConnectionOptions } from 'node:tls';
 import { sessionsPath, loginHistoriesPath, usersPath } from '../../../src/config/names.ts';
@@ -14,7 +11,7 @@ import type { MemoryCluster } from '../../fakes/cluster.ts';
 import { login, type Lab } from './lab.ts';
 import { line, resource, serveResources } from './logging-lab.ts';
 
-/** Name of the first object of each list, and of the namespace of all. */
+/** Name of the first object of each list, and name of the namespace of all objects. */
 export const one = 'one';
 const release = 'platform-system';
 
@@ -39,7 +36,7 @@ export interface Face {
 export interface FramingLab {
   readonly gateway: Face;
   readonly aggregated: Face;
-  /** Resolves when each list has this many objects. The number never decreases. */
+  /** Creates objects until each list has this number of objects. The number of objects never decreases. */
   readonly grow: (size: number) => Promise<void>;
   readonly stop: () => Promise<void>;
 }
@@ -63,7 +60,10 @@ function clientOf({ plain, secure }: Listener, protocol: Protocol): Client {
   return { open: (request) => connection.request(request), close: () => connection.close() };
 }
 
-/** `routes` are those of the gateway and of the listener for kube-apiserver. */
+/**
+ * Creates the lab. `first` contains the routes of the gateway, and `second` the routes of the listener for
+ * kube-apiserver.
+ */
 export async function framingLab(
   lab: Lab,
   [first = [], second = []]: readonly (readonly Route[])[],
@@ -101,7 +101,7 @@ export async function framingLab(
         putOneOfEach(cluster, n);
         const name = `${session.metadata.name}-${n}`;
         if (n > 1) cluster.put(sessionsPath(release), { ...session, metadata: { ...session.metadata, name } });
-        // The server runs in this process and reads the stored objects.
+        // The server runs in this process and needs time to read the stored objects.
         if (n % 100 === 0) await nextTurn();
       }
       present = size;
@@ -128,7 +128,7 @@ const lists = [
   `${users}/alice/sessions`,
 ];
 
-/** Returns the length of a collection. Alice and the session of her requests always exist. */
+/** Returns the expected length of a collection. The user alice and the session of her requests always exist. */
 export const countIn = (path: string, size: number): number => (path.startsWith(users) ? Math.max(size, 1) : size);
 
 async function firstOf(cluster: MemoryCluster, collection: string): Promise<ReturnType<MemoryCluster['list']>[number]> {
@@ -146,7 +146,7 @@ const metadataOf = (
 ): KubeObject['metadata'] & Record<string, unknown> => ({
   name: n === 1 ? one : `${letter}${n}`,
   ...(namespace === undefined ? {} : { namespace }),
-  // With this filling, a thousand objects are several batches; longer lists need no filling.
+  // With this filling, a list of a thousand objects is written in several batches. Longer lists need no filling.
   annotations: { 'platform.io/alias-name': `Alias ${n}`, filling: 'x'.repeat(n > 1_000 ? 0 : 600) },
   labels: { 'app.kubernetes.io/part-of': 'platform' },
   managedFields: [{ manager: 'test', operation: 'Update', fieldsV1: { 'f:metadata': { 'f:annotations': {} } } }],

@@ -1,4 +1,4 @@
-/** Requests derived from the routes' own descriptions: new routes are included automatically. */
+/** Derives requests from the descriptions of the routes, so that new routes are included automatically. */
 import { parameterOf } from '../../../src/docs/openapi/json-schema.ts';
 import type { ParameterDescription, Route } from '../../../src/http/route.ts';
 
@@ -6,15 +6,15 @@ export interface Case {
   /** Path with query. */
   readonly path: string;
   readonly accept: string;
-  /** A stream that ends after `timeoutSeconds`. */
+  /** True for a stream that ends after `timeoutSeconds`. */
   readonly isWatch: boolean;
-  /** The response contains all objects of its list. */
+  /** True if the response contains all objects of its list. */
   readonly isWholeList: boolean;
 }
 
 type Query = readonly (readonly [name: string, value: string])[];
 
-/** Values of parameters whose schema lists none. */
+/** Values of parameters whose schema lists no values. */
 const values: Readonly<Record<string, readonly string[]>> = {
   fields: ['metadata.name'],
   limit: ['257'],
@@ -37,10 +37,10 @@ const valuesOf = (parameter: ParameterDescription): readonly string[] => {
   return schema['type'] === 'integer' ? ['1'] : ['none'];
 };
 
-/** Parameters that change the shape of a body; all are combined with each other. */
+/** Parameters that change the shape of a body. Requests with all combinations of these parameters are sent. */
 const shapes = ['fields', 'managedFields', 'pretty', 'limit', 'operation', 'size'];
 const ofStreams = new Set(['text/event-stream', 'application/x-ndjson', 'application/jsonl']);
-/** Parameters of endless responses, or only of watches. */
+/** Parameters that make a response endless, and parameters that only watches accept. */
 const streams = new Set(['watch', 'follow', 'sendInitialEvents', 'allowWatchBookmarks', 'timeoutSeconds', 'continue']);
 const watch: Query = [
   ['watch', 'true'],
@@ -74,7 +74,7 @@ export type NamesOf = (path: string, parameter: string) => readonly string[];
  */
 export type Extent = 'each' | 'shapes' | 'pairs';
 
-/** Returns the cases of a GET route, the same each time. */
+/** Returns the cases of a GET route. The result is the same in every run. */
 export function casesOf({ path, parameters = [], responses = {} }: Route, names: NamesOf, extent: Extent): Case[] {
   const isFull = extent === 'each';
   const inQuery = parameters.filter((one) => one.in === 'query');
@@ -118,14 +118,17 @@ interface Row {
   readonly isWatch: boolean;
 }
 
-/** Returns each pair of a row's values: the media type, and each parameter that shapes the body, set or not. */
+/**
+ * Returns each pair of values in a row. The values are the media type, and whether each parameter that shapes the body
+ * is set.
+ */
 function pairsIn({ query, accept }: Row): string[] {
   const given = new Map(query);
   const all = [accept, ...shapes.map((name) => `${name}=${given.get(name) ?? ''}`)];
   return all.flatMap((first, n) => all.slice(n + 1).map((second) => `${first} ${second}`));
 }
 
-/** Takes the row with the most new pairs until no pair is missing. */
+/** Selects rows until they contain every pair. Each selected row is the row with the most new pairs. */
 function pairwise(rows: readonly Row[]): Row[] {
   const missing = new Set(rows.flatMap(pairsIn));
   const newIn = (row: Row): number => pairsIn(row).filter((pair) => missing.has(pair)).length;

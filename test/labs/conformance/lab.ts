@@ -17,11 +17,11 @@ import { upstreamAt } from '../../fakes/upstream.ts';
 export { issuer };
 export const nodes = '/apis/resources.platform.io/v1alpha3/nodes';
 export const asClient = { client_id: 'platform', client_secret: 'platform' };
-/** An OAuth client with user logins. */
+/** Credentials of an OAuth client at which users log in. */
 export const asConsole = { client_id: 'console', client_secret: 'of-the-console' };
 export const consoleCallback = 'https://console.example/callback';
 export const login = { grant_type: 'password', username: 'alice', password: 'correct horse battery', ...asClient };
-/** bcrypt hash of that password, at a cost suitable only for tests. */
+/** bcrypt hash of the password in `login`, at a cost suitable only for tests. */
 const passwordHash = '$2b$04$PVYFFzvPKAZ5s.rDfx34..PB6WWeDAm4X5T0Fqize59IEWhtVe4tS';
 
 export type LabRequest = Omit<LocalAsk, 'from'>;
@@ -32,14 +32,15 @@ export interface Lab {
   /** Creates or updates a node with an annotation of this many bytes. */
   readonly putNode: (name: string, size: number) => void;
   readonly ports: RunningServer['ports'];
-  /** Sends like `gateway`, over HTTP/2; returns the headers, including the status, and the body. */
+  /** Sends a client's request to the gateway over HTTP/2. Returns the headers, including the status, and the body. */
   readonly http2: (
     path: string,
     method: string,
     more?: OutgoingHttpHeaders,
   ) => Promise<readonly [IncomingHttpHeaders, string]>;
   /**
-   * Resolves with the head of a response, over TLS except for `http`. The aggregator sends requests on behalf of alice.
+   * Sends a request and resolves with the head of the response. The connection uses TLS unless the listener is `http`.
+   * The aggregator sends requests on behalf of alice.
    */
   readonly open: (listener: Way, path: string, request?: LabRequest) => Promise<Message>;
   /** Sends a client's request to the gateway. */
@@ -101,10 +102,10 @@ function fill(cluster: MemoryCluster, proxyCA: string, sections: object): void {
   }));
 }
 
-/** A listener over HTTP/1.1, or the gateway's TLS listener over HTTP/2. */
+/** Listener for an HTTP/1.1 request, or 'HTTP/2' for a request to the gateway over HTTP/2 and TLS. */
 export type Way = 'http' | 'https' | 'aggregated' | 'HTTP/2';
 
-/** Sends one request on its own session, which is closed afterwards. */
+/** Sends one request on a new HTTP/2 session, which is closed afterwards. */
 async function openOnSession(url: string, options: ConnectionOptions, request: Request): Promise<Message> {
   const session = connectHTTP2(url, options);
   try {
@@ -116,8 +117,8 @@ async function openOnSession(url: string, options: ConnectionOptions, request: R
 }
 
 /**
- * `kubeApiserver` is the address to which requests are forwarded; by default none is reachable. `sections` are those of
- * the configuration.
+ * Starts the server. `kubeApiserver` is the address to which requests are forwarded. By default, nothing listens at
+ * this address. `sections` contains the sections of the configuration.
  */
 export async function startLab({
   kubeApiserver,

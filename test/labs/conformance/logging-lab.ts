@@ -1,13 +1,13 @@
 /**
- * A cluster with pods that write logs, and callers with different rights: alice is allowed to do everything; bob to get
- * pods/log in `shop` and `bank`, where role bindings name him, and one in `shut` gives him another right; carol
- * nothing.
+ * Fills a cluster with pods that write logs, and serves callers with different rights. alice is allowed to do
+ * everything. bob is allowed to get pods/log in `shop` and `bank`, where RoleBindings name him. A RoleBinding in `shut`
+ * gives bob a different right. carol has no rights.
  */
 import type { MemoryCluster } from '../../fakes/cluster.ts';
 import type { LogLine } from '../../fakes/pod-logs.ts';
 import type { AppRequest } from '../../fakes/request.ts';
 
-/** Start time in seconds; the logs follow it. */
+/** Time of the start of all logs, in seconds since the epoch. */
 export const begin = Math.floor(Date.now() / 1_000) - 600;
 
 export const at = (seconds: number, fraction = '000000000'): string =>
@@ -24,7 +24,7 @@ const tokenOf = (name: string): string =>
 const nameIn = (token: string): unknown =>
   (JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString()) as { sub?: unknown }).sub;
 
-/** Options with a token that kube-apiserver accepts. */
+/** Returns request options with a token that kube-apiserver accepts. */
 export const as = (name: string, headers: AppRequest['headers'] = {}): AppRequest => ({
   headers: { authorization: `Bearer ${tokenOf(name)}`, ...headers },
 });
@@ -115,7 +115,7 @@ const group = (name: string, resources: readonly object[]): object => ({
   versions: [{ version: 'v1', freshness: 'Current', resources }],
 });
 
-/** Serves discovery of pods and namespaces, which may be cached, and of other resources. */
+/** Serves the discovery documents of pods and namespaces, which the server caches, and of other resources. */
 export function serveResources(cluster: MemoryCluster, { core = [], apps = [] }: OtherResources = {}): void {
   const always = [resource('pods', 'Pod', 'Namespaced'), resource('namespaces', 'Namespace', 'Cluster')];
   const root = (name: string, items: readonly object[]): void =>

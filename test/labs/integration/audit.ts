@@ -1,4 +1,7 @@
-/** The only namespace whose requests kube-apiserver records in its audit log, in the state folder of the lab. */
+/**
+ * Audit log of kube-apiserver in the state folder of the lab. kube-apiserver records only the requests for one
+ * namespace.
+ */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { stringify } from 'yaml';

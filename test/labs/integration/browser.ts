@@ -1,4 +1,7 @@
-/** Chromium, which resolves the platform under its issuer's name and some other sites. */
+/**
+ * Starts Chromium, which connects to a replica for the host of the issuer, and to the tests' own server for any other
+ * https host.
+ */
 import { createHash, X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
@@ -28,8 +31,8 @@ const keyOf = ({ publicKey }: X509Certificate): string =>
     .digest('base64');
 
 /**
- * Returns the environment with libraries from the browser's package; a browser that CHROMIUM names uses the libraries
- * of the machine.
+ * Returns the environment in which the browser finds the libraries of its package. A browser from the variable CHROMIUM
+ * uses the libraries of the machine.
  */
 export function beside(program: string): Record<string, string> {
   const fonts = join(dirname(program), 'fonts.conf');
@@ -46,7 +49,7 @@ export async function startBrowser(sites: Sites): Promise<Browser> {
     args: [
       '--disable-gpu',
       `--ignore-certificate-errors-spki-list=${keys.join(',')}`,
-      // No name is resolved elsewhere.
+      // The browser resolves no other host names.
       `--host-resolver-rules=MAP ${new URL(issuer).host}:443 127.0.0.1:${https}, MAP *:443 127.0.0.1:${sites.port}, MAP * ~NOTFOUND, EXCLUDE 127.0.0.1`,
     ],
   });

@@ -1,8 +1,8 @@
 import { build } from '../../../hack/build.ts';
 
 /**
- * Environment variable set when the server is built, since a starting server must not read a file that another run
- * writes.
+ * Environment variable that is set once the server is built. No other process then builds the server again, because a
+ * starting server must not read a file that is being written.
  */
 export const builtVariable = 'INTEGRATION_BUILT';
 

@@ -1,6 +1,6 @@
 /**
- * Compares the results of the programs in test/clients for core nodes directly and through the gateway, and for the
- * platform's nodes.
+ * Compares the results of the programs in test/clients. The programs read core nodes directly from kube-apiserver, core
+ * nodes through the gateway, and the nodes of the platform.
  */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -55,7 +55,7 @@ async function see(
   );
 }
 
-/** Arguments of the programs. */
+/** Returns the arguments of the programs. */
 const kubeconfigs = async (): Promise<string[]> => [
   lab().kubeconfig,
   await kubeconfigOf('gateway', secureGateway()),
@@ -73,7 +73,7 @@ export const pythonCases = async (): Promise<Seen> =>
 const isBranch = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null;
 
-/** Returns the leaves, by path, in which two results differ. */
+/** Returns the paths and the values of the leaves in which two results differ. */
 function leaves(core: unknown, ours: unknown, at = ''): { at: string; core: unknown; ours: unknown }[] {
   if (isBranch(core) && isBranch(ours) && Array.isArray(core) === Array.isArray(ours))
     return [...new Set([...Object.keys(core), ...Object.keys(ours)])].flatMap((key) =>
@@ -82,13 +82,13 @@ function leaves(core: unknown, ours: unknown, at = ''): { at: string; core: unkn
   return core === ours ? [] : [{ at, core, ours }];
 }
 
-/** Returns the changes made by the gateway, by case. */
+/** Returns the differences between responses of the gateway and of kube-apiserver, with the names of their cases. */
 export const changedByGateway = (seen: Seen): unknown[] =>
   [...seen].flatMap(([name, { core, gateway }]) => leaves(core, gateway).map((leaf) => ({ case: name, ...leaf })));
 
 /**
- * Returns all differences of the platform's nodes in the form of the documented table. The same difference on both ways
- * counts once.
+ * Returns the differences between the platform's nodes and core nodes, in the form of the documented table. A
+ * difference that occurs both directly and through kube-apiserver is returned once.
  */
 export function differencesIn(seen: Seen): Omit<Difference, 'reason'>[] {
   return [...seen].flatMap(([name, { core, aggregated: through, direct }]) => {

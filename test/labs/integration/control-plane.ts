@@ -1,4 +1,4 @@
-/** kube-apiserver itself: its log, and stopping it. */
+/** Stops and starts kube-apiserver, and reads its log. */
 import { readFileSync } from 'node:fs';
 import { assertAlive, find, logFile, start, stop, type Command } from '../../../hack/cluster/processes.ts';
 import { until } from '../../../hack/cluster/until.ts';
@@ -40,7 +40,7 @@ async function etcd(path: string, body: object): Promise<unknown> {
   return response.json();
 }
 
-/** Compacts the cluster's history in etcd and in kube-apiserver's caches, as happens over time. */
+/** Deletes the history of the cluster in etcd and in the caches of kube-apiserver, as a compaction does. */
 export async function forgetPast(): Promise<void> {
   const startApiserver = await stopApiserver();
   const { header } = (await etcd('kv/range', { key: btoa('nothing') })) as { header: { revision: string } };
@@ -48,17 +48,17 @@ export async function forgetPast(): Promise<void> {
   await startApiserver();
 }
 
-/** Returns the warnings and errors in kube-apiserver's log, with all lines of each. */
+/** Returns the warnings and errors in kube-apiserver's log, including entries of several lines. */
 export const apiserverComplaints = (): string[] => apiserverLog().filter((entry) => /^[WEF]/.test(entry));
 
 /** Returns the entries of the log across all restarts. */
 const apiserverLog = (): string[] => readFileSync(logFile(lab().dir, apiserver), 'utf8').split(/^(?=[IWEF]\d{4} )/m);
 
-/** Milliseconds after its start in which kube-apiserver may not have read all objects. */
+/** Milliseconds after the start of kube-apiserver in which it may still be reading objects. */
 const startTime = 5_000;
 const processOf = (entry: string): string | undefined => /^[IWEF]\d{4} \S+ +(\d+)/.exec(entry)?.[1];
 
-/** Reports whether kube-apiserver wrote the entry just after its start. */
+/** Returns whether kube-apiserver wrote the entry just after its start. */
 export function wasStarting(entry: string): boolean {
   const first = apiserverLog().find((one) => processOf(one) === processOf(entry)) ?? entry;
   return timeOf(entry) - timeOf(first) < startTime;

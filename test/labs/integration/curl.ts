@@ -1,4 +1,4 @@
-/** curl, the client that README and install notes use. */
+/** Runs curl, which the README and the install notes use. */
 import { execute } from '../../../hack/cluster/exec.ts';
 import { HttpResponse } from './http.ts';
 import { rememberResponse } from './login.ts';

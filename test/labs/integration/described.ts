@@ -1,6 +1,6 @@
 /**
- * Waits for the descriptions of nodes: kube-apiserver publishes them some time after its start, and those of this
- * server are based on them.
+ * Waits until kube-apiserver and the replicas describe nodes. kube-apiserver publishes its descriptions some time after
+ * its start, and the descriptions of the replicas are based on them.
  */
 import { eventually } from './eventually.ts';
 import { aggregated, apisPath, call } from './http.ts';
@@ -8,7 +8,10 @@ import { kubectl, otherKubectl, succeed } from './kubectl.ts';
 import { adminToken } from './login.ts';
 import { apiVersion } from './served.ts';
 
-/** Waits for each replica, since any may serve a request, and for kube-apiserver, which caches their descriptions. */
+/**
+ * Waits for both replicas, because either may serve a request, and for kube-apiserver, which caches the descriptions of
+ * the replicas.
+ */
 export async function described(): Promise<void> {
   for (const replica of [0, 1] as const)
     await eventually(`replica ${replica} describes nodes`, async () => {
@@ -18,7 +21,8 @@ export async function described(): Promise<void> {
   await eventually('kube-apiserver describes nodes', () =>
     succeed(kubectl, 'explain', 'nodes.spec.taints', `--api-version=${apiVersion}`),
   );
-  // An older kubectl reads the single document that kube-apiserver merges with up to a minute's delay.
+  // An older kubectl reads the Swagger 2.0 document. kube-apiserver merges this document with a delay of up to a
+  // minute.
   await eventually(
     'kube-apiserver describes nodes in Swagger 2.0',
     () => succeed(otherKubectl, 'explain', 'nodes.spec.taints', `--api-version=${apiVersion}`),

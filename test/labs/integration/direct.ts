@@ -1,4 +1,4 @@
-/** The same user at kube-apiserver directly and at the gateway. */
+/** Sends requests of the same user to kube-apiserver directly and through the gateway. */
 import { readFileSync } from 'node:fs';
 import type { ConnectionOptions } from 'node:tls';
 import { parse } from 'yaml';
@@ -52,7 +52,7 @@ export const direct: Way = ({ username, uid, groups }, path, { headers = {}, ...
 
 export const through: Way = ({ token }, path, call = {}) => open(`${secureGateway()}${path}`, { ...call, token });
 
-/** Headers that differ between two equal requests, and hop-by-hop headers. */
+/** Headers that differ between the responses to two equal requests, and hop-by-hop headers. */
 const ofOne = new Set(['audit-id', 'date', 'connection', 'keep-alive', 'transfer-encoding']);
 
 export interface Received {

@@ -1,4 +1,4 @@
-/** `platform-apiserver doctor` against the lab. */
+/** Runs `platform-apiserver doctor` for the lab. */
 import { platformApiserver } from './cli.ts';
 import { lab } from './lab.ts';
 
@@ -21,7 +21,7 @@ export interface Diagnosis extends Report {
   readonly findings: (status: string) => (Finding & { readonly check: string })[];
 }
 
-/** Runs the doctor with a kubeconfig. Default: that of the administrator. */
+/** Runs `platform-apiserver doctor` with a kubeconfig. Default: the kubeconfig of the administrator. */
 export async function diagnose(kubeconfig = lab().kubeconfig, ...flags: readonly string[]): Promise<Diagnosis> {
   const args = ['doctor', `--kubeconfig=${kubeconfig}`, '--output=json', ...flags];
   const { code, stdout, stderr } = await platformApiserver(args);

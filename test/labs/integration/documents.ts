@@ -1,4 +1,4 @@
-/** Fenced blocks of the documents in order. */
+/** Returns the fenced code blocks of the documents, in order. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
@@ -9,7 +9,7 @@ export interface Block {
 
 export const docs = join(import.meta.dirname, '../../../docs');
 
-/** File name in the docs folder. */
+/** Returns the text of a file in the docs folder. */
 export const documentOf = (file: string): string => readFileSync(join(docs, file), 'utf8');
 
 const blocksOfText = (text: string): Block[] =>
@@ -17,7 +17,7 @@ const blocksOfText = (text: string): Block[] =>
 
 export const blocksOf = (file: string): Block[] => blocksOfText(documentOf(file));
 
-/** Returns the blocks of the section with this heading of the second level. */
+/** Returns the code blocks of the section with this heading of the second level. */
 export function blocksUnder(file: string, heading: string): Block[] {
   const section = documentOf(file)
     .split(/^## /m)

@@ -1,6 +1,6 @@
 /**
- * Hooks of every test file: the lab must be healthy before it; afterwards the replicas must run, and no log may report
- * a bug or contain a secret.
+ * Hooks of every test file. Before the file, the lab must be healthy. After the file, the replicas must be running, and
+ * no log is allowed to report a bug or to contain a secret.
  */
 import { afterAll, jest } from '@jest/globals';
 import { assertHealthy } from './health.ts';
@@ -8,7 +8,7 @@ import { advanceLogs } from './log.ts';
 import { problemsInLogs } from './log-problems.ts';
 import { replicaProcesses } from './servers.ts';
 
-// Each wait has its own limit; this one only ends a test that hangs.
+// This timeout only ends a test that hangs. Each wait of a test has its own timeout.
 jest.setTimeout(150_000);
 
 await assertHealthy();

@@ -1,6 +1,6 @@
 /**
- * Clients generated from the descriptions by the commands in docs/reference/api.md, beside a copy of the program in
- * test/clients/generated that uses them.
+ * Generates clients from the API descriptions by the commands in docs/reference/api.md. The folder of a client also
+ * contains a copy of the program in test/clients/generated that uses the client.
  */
 import { cpSync, mkdtempSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { delimiter, dirname, join } from 'node:path';
@@ -15,7 +15,7 @@ import { adminToken } from './login.ts';
 export type Language = 'typescript' | 'python' | 'go';
 type Env = Readonly<Record<string, string>>;
 
-/** Folder of the generated code and its user. */
+/** Folder with the generated code and the program that uses the code. */
 export interface Generated {
   readonly folder: string;
   /** Output of a generator. */
@@ -30,7 +30,7 @@ const generators: Readonly<Record<Language, string>> = {
   go: 'go tool',
 };
 
-/** Returns the documented commands: fetch the descriptions, and generate a client. */
+/** Returns the documented commands that fetch the descriptions and generate a client. */
 function commandsFor(language: Language): readonly [string, string] {
   const [fetch = '', ...others] = blocksIn('reference/api.md', 'bash');
   const make = others.find((text) => text.includes(generators[language]));
@@ -41,7 +41,9 @@ function commandsFor(language: Language): readonly [string, string] {
 const path = (...folders: readonly string[]): string =>
   [...folders, dirname(process.execPath), process.env['PATH'] ?? ''].join(delimiter);
 
-/** Prepares the environment in which the generators are found. */
+/**
+ * Prepares a folder for the generator, and returns the environment variables by which the shell finds the generator.
+ */
 async function prepare(language: Language, folder: string): Promise<Env> {
   if (language === 'go') return { CGO_ENABLED: '0' };
   if (language === 'typescript') {

@@ -1,5 +1,6 @@
 /**
- * Health check before each test file. If it fails, all further files would fail, so the run is aborted with the reason.
+ * Health check before each test file. If the check fails, the run is aborted with the reason, because all further files
+ * would fail.
  */
 import { find, logEnd } from '../../../hack/cluster/processes.ts';
 import { until } from '../../../hack/cluster/until.ts';

@@ -34,7 +34,7 @@ export interface Call {
   readonly token?: string;
   /** Client certificate. */
   readonly certificate?: { readonly certificate: string; readonly key: string };
-  /** CA, if the server is not the platform's. */
+  /** CA of a server other than the replicas. */
   readonly authority?: string;
 }
 

@@ -9,13 +9,13 @@ interface Seen {
   readonly name?: string;
   readonly resourceVersion?: string;
   readonly labels?: readonly string[];
-  /** Content of the store, for synced events. */
+  /** Names of the objects in the store; only in events of the type `synced`. */
   readonly names?: readonly string[];
 }
 
 export interface Informers {
   readonly seen: () => readonly Seen[];
-  /** Waits until both informers have reported an event that `matches`. */
+  /** Waits until both informers have reported an event for which `matches` returns true. */
   both(event: Seen['event'], name?: string, matches?: (seen: Seen) => boolean): Promise<readonly Seen[]>;
   /** Returns the events of both informers for this node, in order. */
   story(name: string): readonly (readonly string[])[];

@@ -1,4 +1,4 @@
-/** JSON Web Tokens with node:crypto only, independent of the server's library. */
+/** Creates and verifies JSON Web Tokens with node:crypto, independently of the library of the server. */
 import { createHash, createPublicKey, sign, verify, type JsonWebKey, type KeyObject } from 'node:crypto';
 import { get, releasePath, type KubeObject } from './kube.ts';
 
@@ -19,7 +19,7 @@ const encode = (value: object): string => Buffer.from(JSON.stringify(value)).toS
 
 export type Algorithm = 'ES256' | 'RS256';
 
-/** Returns the private key in PEM from the Secret that all replicas share. */
+/** Returns the private signing key in PEM from the Secret that all replicas share. */
 export async function signingKey(algorithm: Algorithm): Promise<string> {
   const secret = await get<KubeObject & { data: Record<string, string> }>(
     `${releasePath}/secrets/platform-signing-keys`,
@@ -48,7 +48,7 @@ export function forge(header: object, claims: object, key: string): string {
   return `${signed}.${sign('sha256', Buffer.from(signed), { key, dsaEncoding: 'ieee-p1363' }).toString('base64url')}`;
 }
 
-/** Returns an unsigned token, or one with any signature. */
+/** Returns a token with any signature. Default: no signature. */
 export const assemble = (header: object, claims: object, signature = ''): string =>
   `${encode(header)}.${encode(claims)}.${signature}`;
 

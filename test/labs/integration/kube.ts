@@ -1,6 +1,6 @@
 /**
- * Client of kube-apiserver with administrator rights. It is not client-node, whose import costs every test file half a
- * second.
+ * Client of kube-apiserver with administrator rights. The library client-node is not used, because its import costs
+ * every test file half a second.
  */
 import { readFileSync } from 'node:fs';
 import type { ConnectionOptions } from 'node:tls';
@@ -117,7 +117,7 @@ export const create = (path: string, body: object): Promise<KubeObject> => kube(
 export const patch = (path: string, body: object): Promise<KubeObject> =>
   kube().json(path, { method: 'PATCH', body, contentType: merge });
 
-/** Deletes an object; absent ones count as deleted. */
+/** Deletes an object. A missing object counts as deleted. */
 export async function remove(path: string): Promise<void> {
   try {
     await kube().json(path, { method: 'DELETE' });
@@ -129,7 +129,7 @@ export async function remove(path: string): Promise<void> {
 export const nodes = (): Promise<KubeList> => get<KubeList>(`${core}/nodes`);
 export const nodePath = (name: string): string => `${core}/nodes/${name}`;
 
-/** A node that neither a kubelet nor kwok updates; the taint is the one that kube-controller-manager would add. */
+/** Creates a node that neither a kubelet nor kwok updates. */
 export const createNode = (name: string, more: { metadata?: object; spec?: object } = {}): Promise<KubeObject> =>
   create(`${core}/nodes`, {
     apiVersion: 'v1',
@@ -140,7 +140,7 @@ export const createNode = (name: string, more: { metadata?: object; spec?: objec
 
 const serviceAccounts = `${core}/namespaces/default/serviceaccounts`;
 
-/** A ServiceAccount in the namespace default. */
+/** Creates a ServiceAccount in the namespace `default`. */
 export const createServiceAccount = (name: string): Promise<KubeObject> =>
   create(serviceAccounts, { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name } });
 
@@ -170,7 +170,7 @@ export interface Subject {
   readonly namespace?: string;
 }
 
-/** Grants a ClusterRole in the whole cluster. */
+/** Grants a ClusterRole to the subjects in the whole cluster. */
 export const bind = (name: string, role: string, ...subjects: readonly Subject[]): Promise<KubeObject> =>
   create(`${rbac}/clusterrolebindings`, {
     metadata: { name },

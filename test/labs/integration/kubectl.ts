@@ -2,16 +2,16 @@ import { execute, type Executed } from '../../../hack/cluster/exec.ts';
 import { foundPath, lab } from './lab.ts';
 import { startProgram, type Program } from './program.ts';
 
-/** kubectl in some version with the administrator's kubeconfig. */
+/** Runs kubectl in a specific version with the administrator's kubeconfig. */
 export interface Kubectl {
   (...args: readonly string[]): Promise<Executed>;
-  /** Starts a kubectl that runs beside the test until it is ended. */
+  /** Starts kubectl in the background. The test must end the program. */
   start(...args: readonly string[]): Program;
 }
 
 const environment = (): Readonly<Record<string, string>> => ({
   KUBECONFIG: lab().kubeconfig,
-  // The discovery cache lives no longer than the run.
+  // The discovery cache is deleted with the state folder at the end of the run.
   KUBECACHEDIR: `${lab().dir}/kubectl-cache`,
   HOME: lab().dir,
 });
@@ -23,13 +23,13 @@ const run = (program: () => string): Kubectl =>
     { start: (...args: readonly string[]): Program => startProgram(program(), args, environment()) },
   );
 
-/** Runs kubectl in the cluster's version. */
+/** Runs kubectl in the version of the cluster. */
 export const kubectl: Kubectl = run(() => lab().kubectl);
 
-/** Runs kubectl in another version: Debian's, unless OTHER_KUBECTL is set. */
+/** Runs kubectl in another version: the version of Debian, or the version of the program that OTHER_KUBECTL names. */
 export const otherKubectl: Kubectl = run(() => foundPath(lab().otherKubectl));
 
-/** Returns the standard output of a call that must succeed. */
+/** Runs kubectl and returns its standard output. Throws if kubectl fails. */
 export async function succeed(client: Kubectl, ...args: readonly string[]): Promise<string> {
   const { code, stdout, stderr } = await client(...args);
   if (code !== 0) throw new Error(`kubectl ${args.join(' ')} ended with ${code}: ${stderr || stdout}`);

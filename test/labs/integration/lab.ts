@@ -1,4 +1,4 @@
-/** Everything that the setup has started, for all test files. */
+/** Describes the processes and files that the setup has created for all test files. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
@@ -12,7 +12,7 @@ export interface Ports {
 export type Found = { readonly path: string } | { readonly reason: string };
 
 export interface Lab {
-  /** Folder with the state of the control plane and logs; removed at the end. */
+  /** Folder with the state of the control plane and all logs. The folder is removed at the end of the run. */
   readonly dir: string;
   /** Kubeconfig of the administrator, in group system:masters. */
   readonly kubeconfig: string;
@@ -20,23 +20,26 @@ export interface Lab {
   readonly serverKubeconfig: string;
   /** Address at which the aggregated ports listen. */
   readonly address: string;
-  /** CA in PEM, from the ConfigMap platform-apiserver-ca. */
+  /** CA of the replicas in PEM, from the ConfigMap platform-apiserver-ca. */
   readonly authority: string;
-  /** The same CA in a file. */
+  /** Path of a file with the CA of the replicas. */
   readonly authorityFile: string;
   readonly adminPassword: string;
   readonly kubectl: string;
-  /** kubectl in another version than the cluster's: Debian's, years older, unless OTHER_KUBECTL is set. */
+  /**
+   * kubectl in a version other than the cluster's. The default is the kubectl of Debian, which is years older.
+   * OTHER_KUBECTL names another program.
+   */
   readonly otherKubectl: Found;
-  /** Programs of test/clients/go. */
+  /** Paths of the built programs of test/clients/go. */
   readonly go: Readonly<
     Record<'informers' | 'cases' | 'oauth' | 'controller' | 'replay' | 'reviewer' | 'collector', string>
   >;
   /** Packages that the programs of test/clients/python import. */
   readonly pythonPackages: Found;
-  /** Browser for the tests of pages. */
+  /** Browser for the tests of HTML pages. */
   readonly chromium: Found;
-  /** The two servers behind the chart's Service that run for all files. */
+  /** Ports of the two servers behind the chart's Service, which run for all test files. */
   readonly replicas: readonly [Ports, Ports];
 }
 

@@ -1,4 +1,4 @@
-/** A node that serves the logs of pods, written by tests. */
+/** A node that serves the logs of pods. The tests write the logs. */
 import { appendFileSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { logLine, startLogNode as start } from '../../../hack/cluster/log-node.ts';
@@ -56,7 +56,7 @@ export async function startLogNode(containersOf: Readonly<Record<string, readonl
   };
 }
 
-/** Returns the pods of a namespace once this number is running. */
+/** Returns the pods of a namespace once this number of pods is running. */
 export const runningPods = (namespace: string, count: number): Promise<readonly string[]> =>
   eventually(`${count} pods run in ${namespace}`, async () => {
     const { items } = await get<KubeList>(`/api/v1/namespaces/${namespace}/pods`);

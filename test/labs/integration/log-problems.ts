@@ -1,4 +1,4 @@
-/** Log lines that a server writes only because of a bug, and secrets in logs. */
+/** Finds log lines that a server writes only because of a bug, and secrets in logs. */
 import { lab } from './lab.ts';
 import { readLog, readLogText, type LogLine } from './log.ts';
 import { remembered } from './secrets.ts';
@@ -9,7 +9,7 @@ const isBug = ({ message, status, path }: LogLine): boolean =>
   message === 'unhandled promise rejection' ||
   message === 'uncaught exception';
 
-// kube-apiserver returns 500 for this request, and the gateway forwards it.
+// kube-apiserver returns 500 for these requests, and the gateway forwards the response.
 const fromKubeApiserver = /^\/api\/v1\/nodes.*[?&]resourceVersion=x(&|$)/;
 
 function problemsIn(file: string, secrets: readonly string[]): string[] {

@@ -1,4 +1,4 @@
-/** Logs of the servers since the test file started: each byte is read once per run. */
+/** Reads the logs that the servers have written since the test file started. Each byte is read once per run. */
 import { closeSync, existsSync, fstatSync, openSync, readFileSync, readSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import type { AuditEvent } from '../../fakes/audit-event.ts';
@@ -46,7 +46,7 @@ class Log {
     return this.#lines;
   }
 
-  /** Reads appended complete lines. Throws for one that is not JSON. */
+  /** Reads appended complete lines. Throws if a line is not JSON. */
   #read(): void {
     const bytes = readFrom(this.#file, this.#position);
     const complete = bytes.subarray(0, bytes.lastIndexOf('\n') + 1);
@@ -89,7 +89,7 @@ export const readAudit = (file: string): AuditEvent[] =>
 /** Returns everything that a server has logged since the test file started. */
 export const readLogText = (file: string): string => logOf(file).text;
 
-/** Saves the positions for the next test file. */
+/** Saves the read positions for the next test file. */
 export function advanceLogs(): void {
   const now = serverLogs(lab().dir).map((file) => [basename(file), logOf(file).position]);
   writeFileSync(positionsFile(), JSON.stringify(Object.fromEntries(now)));

@@ -1,4 +1,4 @@
-/** The token endpoint as clients use it. */
+/** Sends requests to the token endpoint as clients do. */
 import { lab } from './lab.ts';
 import { call, gateway, type HttpResponse, type Call } from './http.ts';
 import { passwords } from './people.ts';
@@ -19,7 +19,7 @@ export interface OAuthProblem {
   readonly error_description: string;
 }
 
-/** Fields as pairs, if one must be repeated. */
+/** Fields of a form. A form with a repeated field is a list of pairs. */
 export type Form = Readonly<Record<string, string>> | readonly (readonly [string, string])[];
 
 export const encode = (form: Form): string => {
@@ -29,7 +29,10 @@ export const encode = (form: Form): string => {
 
 export const platform = { client_id: 'platform', client_secret: 'platform' } as const;
 
-/** Posts a form to the token endpoint; neither its secrets nor those of the response may appear in a log. */
+/**
+ * Posts a form to the token endpoint. Records the secrets of the form and of the response, which must not appear in any
+ * log.
+ */
 export async function postForm(
   form: Form | string,
   options: Call & { readonly base?: string } = {},
@@ -58,7 +61,7 @@ export function rememberResponse(text: string): void {
   }
 }
 
-/** Basic credentials (RFC 6749 section 2.3.1). */
+/** Returns an Authorization header with Basic credentials (RFC 6749 section 2.3.1). */
 export const basic = (id: string, secret: string): { readonly authorization: string } => {
   const credentials = Buffer.from(`${encodeURIComponent(id)}:${encodeURIComponent(secret)}`).toString('base64');
   if (secret !== id) remember(credentials);
@@ -81,7 +84,7 @@ export const refreshForm = (token: string): Record<string, string> => ({
   ...platform,
 });
 
-/** Returns the issued tokens. Throws if there are none. */
+/** Returns the tokens that the token endpoint issues for this form. Throws if the request fails. */
 export async function tokens(form: Form, base = gateway()): Promise<Tokens> {
   const response = await postForm(form, { base });
   if (response.status !== 200) throw new Error(`${response.status} ${response.text}`);
@@ -93,7 +96,7 @@ export const login = (username: string, base?: string, password?: string): Promi
 
 let kept: Promise<Tokens> | undefined;
 
-/** Returns an administrator's token, one per test file. */
+/** Returns an access token of the administrator. Each test file uses one token. */
 export async function adminToken(): Promise<string> {
   kept ??= login('admin');
   return (await kept).access_token;

@@ -1,8 +1,10 @@
-/** Visual properties of a page in a real browser. */
+/** Checks visual properties of a page in a real browser. */
 import axe from 'axe-core';
 import type { Page } from 'playwright-core';
 
-/** Returns problems found by axe-core with the rules of WCAG and best practices, contrast at level AAA. */
+/**
+ * Returns the problems that axe-core finds by the rules of WCAG and best practices. The contrast must meet level AAA.
+ */
 export async function found(page: Page): Promise<string[]> {
   await page.evaluate(axe.source);
   const { violations } = await page.evaluate<axe.AxeResults>(

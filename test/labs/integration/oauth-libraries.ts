@@ -1,4 +1,7 @@
-/** Programs of test/clients that complete every OAuth flow with one library each, and print the same result. */
+/**
+ * Runs programs of test/clients. Each program completes every OAuth flow with a different library. All programs print
+ * the same result.
+ */
 import { join } from 'node:path';
 import { output } from '../../../hack/cluster/exec.ts';
 import { clients } from './clients.ts';
@@ -13,7 +16,7 @@ const callback = 'https://console.example/callback';
 // Authlib does not encode credentials for HTTP Basic as RFC 6749 section 2.3.1 requires.
 const secrets = { platform: 'platform', console: 'of the console: 90% & more+', robot: 'of the robot, %31921' };
 
-/** Adds the clients of the programs. */
+/** Adds the OAuth clients that the programs use. */
 export function addLibraryClients({ authentication }: Configuration): void {
   remember(...Object.values(secrets));
   authentication.clients.push(
@@ -39,7 +42,7 @@ export const libraries = {
 
 export type Library = keyof typeof libraries;
 
-/** Runs the program. */
+/** Runs the program for a library, and returns its result. */
 export async function completeFlows(library: Library): Promise<unknown> {
   const [program, ...args] = libraries[library]();
   const text = await output(program, [...args, secureGateway()], {
@@ -56,7 +59,7 @@ export async function completeFlows(library: Library): Promise<unknown> {
   return JSON.parse(text);
 }
 
-/** The result of each program. */
+/** Returns the result that each program must print. */
 export const completedFlows = (): object => ({
   issuer: secureGateway(),
   'authorization code': {

@@ -1,6 +1,6 @@
 /**
- * A real OpenID provider, node-oidc-provider, in the test's process; it logs in any user that the test names, without
- * interaction.
+ * A real OpenID provider, node-oidc-provider, in the process of the test. The provider logs in any user that the test
+ * names, without interaction.
  */
 import jwt from 'jsonwebtoken';
 import { generateKeyPairSync, randomUUID, type KeyObject } from 'node:crypto';
@@ -17,11 +17,13 @@ export interface OpenIDProvider {
   readonly issuer: string;
   readonly caCertificate: string;
   readonly clientSecret: string;
-  /** Claims by subject. */
+  /** Claims of each user, by subject. */
   readonly people: Map<string, Readonly<Record<string, unknown>>>;
   /** Follows the redirect to the provider, logs in as `subject`, and returns the query of the redirect back. */
   login(url: string, subject: string): Promise<URLSearchParams>;
-  /** Makes the token endpoint return an id_token with these claims, signed by the provider's key or another. */
+  /**
+   * Makes the token endpoint return an id_token with these claims, signed by `key`. Default: the key of the provider.
+   */
   forge(claims: object | undefined, key?: KeyObject): void;
   stop(): Promise<void>;
 }

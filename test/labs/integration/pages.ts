@@ -1,4 +1,7 @@
-/** Every page of the server and the way to reach it. test/integration/each-page.test.ts checks all of them. */
+/**
+ * Lists every page of the server, and the steps by which a browser reaches the page. test/integration/each-page.test.ts
+ * checks all of them.
+ */
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import type { Page } from 'playwright-core';
 import { issuer } from './browser.ts';
@@ -10,19 +13,20 @@ import { remember } from './secrets.ts';
 export const consoleCallback = 'https://console.example/callback';
 export const trustedCallback = 'https://trusted.example/callback';
 
-/** A user with alice's password. */
+/** Username of a configured user with alice's password. */
 export const surfer = 'surfer';
 /**
- * Name of a User object with alice's password, which must be changed at the first login. Each test file creates its own.
+ * Name of a User object with alice's password, which must be changed at the first login. Each test file creates its own
+ * User object.
  */
 export const newcomer = 'newcomer';
-/** Name of a second User object, whose password need not be changed. */
+/** Name of a User object with alice's password, which need not be changed. */
 export const resident = 'resident';
 
-/** A name with a word wider than many windows. */
+/** Client name that is a single word, which is wider than many windows. */
 const longName = `console-${'x'.repeat(55)}`;
 
-/** Adds the clients console, which requires consent, and trusted, which does not, and a configured user. */
+/** Adds a configured user and OAuth clients. `console` requires consent, and `trusted` does not. */
 export function addClients({ authentication: { clients, users } }: Configuration): void {
   const grantTypes = ['authorization_code', 'refresh_token'];
   clients.push(
@@ -36,7 +40,7 @@ export function addClients({ authentication: { clients, users } }: Configuration
 
 export const verifier = randomBytes(32).toString('base64url');
 
-/** Returns the authorization URL of a client; by default one that requires consent. */
+/** Returns the authorization URL of a client. The default client requires consent. */
 export function authorize(fields: Readonly<Record<string, string>> = {}): string {
   const query = new URLSearchParams({
     response_type: 'code',
@@ -77,14 +81,14 @@ export const atAccount = (page: Page): Promise<void> => headed(page, 'Your accou
 export const atFailure = (page: Page): Promise<void> => headed(page, 'Something went wrong');
 export const atAlert = (page: Page): Promise<void> => page.getByRole('alert').waitFor();
 
-/** Goes to the account page, starting from the server's name. */
+/** Opens the account page, starting from the URL of the server without a path. */
 export async function toAccount(page: Page, username: string = resident, password?: string): Promise<void> {
   await page.goto(issuer);
   await logIn(page, username, password);
   await atAccount(page);
 }
 
-/** Goes to the page that asks for the user code of a device. */
+/** Opens the page that asks for the user code of a device. */
 async function toDevice(page: Page): Promise<void> {
   await page.goto(`${issuer}/oauth/device`);
   await logIn(page);
@@ -96,7 +100,7 @@ async function typeCode(page: Page, userCode: string): Promise<void> {
   await page.getByRole('button', { name: 'Continue' }).click();
 }
 
-/** Goes to the consent page of a device that has just requested a code. */
+/** Opens the consent page of a device that has just requested a code. */
 async function toDeviceConsent(page: Page): Promise<void> {
   const { json } = await call(`${secureGateway(1)}/oauth/device_authorization`, {
     method: 'POST',
@@ -110,7 +114,7 @@ async function toDeviceConsent(page: Page): Promise<void> {
   await headed(page, 'Authorize this device?');
 }
 
-/** Goes to the page that asks for confirmation of a logout. */
+/** Opens the page that asks for confirmation of a logout. */
 async function toLogout(page: Page): Promise<void> {
   await toDevice(page);
   await page.goto(`${issuer}/oauth/logout`);
@@ -142,7 +146,7 @@ export const pages: Readonly<Record<string, (page: Page) => Promise<void>>> = {
   },
   'failed login': async (page) => {
     await page.goto(authorize());
-    // A unique name, so that failures do not count against other logins.
+    // The name is unique, so that failures do not count against other logins.
     await logIn(page, `nobody-${randomUUID()}`);
     await atAlert(page);
   },

@@ -1,4 +1,4 @@
-/** Users and clients of the lab's configuration. None of these passwords and secrets may appear in a log. */
+/** Users and clients of the lab's configuration. None of these passwords and secrets is allowed to appear in a log. */
 import { nativeHashFunctions } from '../../../src/accounts/passwords/passwords.ts';
 
 export const passwords = {
@@ -6,18 +6,18 @@ export const passwords = {
   alice: 'alice keeps 7431 bees',
   /** User with an argon2id hash in the configuration. */
   bob: 'bob’s über-geheim & 100% = + ?',
-  /** User with the Secret carol-password. */
+  /** User whose password hash is in the Secret carol-password. */
   carol: 'carol sails at 04:17',
-  /** Disabled. */
+  /** User who is disabled in the configuration. */
   dave: 'dave is not welcome here',
 } as const;
 
 export const clientSecrets = {
-  /** Client that is allowed only to refresh. */
+  /** Client that is allowed to use only the refresh token grant. */
   'refresh-only': 'nothing but refreshing 5519',
   /** Client with a bcrypt hash. */
   hashed: 'hashed secret 8823: with a colon & %41',
-  /** Client with the Secret referred-client. */
+  /** Client whose secret is in the Secret referred-client. */
   referred: 'referred secret 1207',
 } as const;
 
@@ -31,7 +31,7 @@ const bcrypt = (text: string): Promise<string> => nativeHashFunctions.hash(text,
 export async function configuration(): Promise<object> {
   return {
     authentication: {
-      // All tests use one address.
+      // All tests use the same client address.
       loginLimit: { maxTries: 5, perAddress: 100_000, perClient: 100_000 },
       clients: [
         { name: 'platform', secret: 'platform', grantTypes: ['password', 'refresh_token'] },
@@ -62,7 +62,7 @@ export async function configuration(): Promise<object> {
 
 /** The Secrets that the configuration names. */
 export const secrets = async (): Promise<Readonly<Record<string, Readonly<Record<string, string>>>>> => ({
-  // As `kubectl create secret --from-file` creates it from a file with a trailing newline.
+  // The newline is the same as for `kubectl create secret --from-file` with a file that ends with a newline.
   [carolSecret]: { hash: `${await bcrypt(passwords.carol)}\n` },
   [referredSecret]: { secret: clientSecrets.referred },
 });

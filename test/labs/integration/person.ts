@@ -1,4 +1,4 @@
-/** A user who opens an address printed by an example, logs in as administrator and consents. */
+/** Simulates a user who opens an address that an example prints, logs in as administrator, and consents. */
 import { Browser, formIn } from '../../fakes/browser.ts';
 import { call, secureGateway } from './http.ts';
 import { passwordOf } from './login.ts';
@@ -8,7 +8,10 @@ import { remember } from './secrets.ts';
 export const addressIn = (printed: string): string | undefined =>
   /https:[^\s"]+\/oauth\/(?:authorize|device)\?[^\s"]+(?=[\s"])/.exec(printed)?.[0];
 
-/** Follows the pages to the last one, or to the redirect to a client, whose address is returned. */
+/**
+ * Submits the forms of all pages. Returns the address of the redirect to the client; '' if the last page is not a
+ * redirect.
+ */
 export async function authorize(address: string): Promise<string> {
   const at = new Browser(async (path, { method = 'GET', headers = {}, body }) =>
     call(`${secureGateway()}${path}`, {
@@ -20,7 +23,7 @@ export async function authorize(address: string): Promise<string> {
   const { pathname, search } = new URL(address);
   const filledIn = { username: 'admin', password: passwordOf('admin'), decision: 'allow' };
   let page = await at.open(`${pathname}${search}`);
-  // Pages: login, user code of a device, and consent.
+  // There are at most three forms: the login, the user code of a device, and the consent.
   for (let forms = 0; forms < 3 && formIn(page.text).action !== ''; forms += 1) page = await at.submit(page, filledIn);
   const { location } = page.headers;
   if (location === undefined) return '';
@@ -29,8 +32,8 @@ export async function authorize(address: string): Promise<string> {
 }
 
 /**
- * Does the same, and then requests the address of the redirect, at which a client may listen. If none does, users copy
- * the address instead.
+ * Calls `authorize`, and then requests the address of the redirect, where a client may listen. If no client listens, a
+ * user would copy the address instead.
  */
 export async function visit(address: string): Promise<string> {
   const location = await authorize(address);

@@ -1,4 +1,4 @@
-/** Programs that run beside a test and print lines, such as a watch. */
+/** Starts programs that run during a test and print lines, such as a watch. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { leash } from '../../../hack/run/server.ts';
@@ -9,13 +9,13 @@ export interface Program {
   readonly lines: () => readonly string[];
   /** Returns all standard output so far. */
   readonly text: () => string;
-  /** Waits for a line that `matches`, starting at index `from`. */
+  /** Waits for a line for which `matches` returns true, starting at the line with index `from`. */
   line(what: string, matches: (line: string) => boolean, from?: number): Promise<string>;
   /** Ends the program unless it has already ended. */
   end(): Promise<void>;
 }
 
-/** Starts a program; its standard input stays open until it is ended. */
+/** Starts a program. Its standard input stays open until the test ends the program. */
 export function startProgram(
   program: string,
   args: readonly string[],

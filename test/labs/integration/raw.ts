@@ -1,4 +1,4 @@
-/** Raw bytes on a socket, which no HTTP client would send. */
+/** Sends raw bytes over a socket, such as requests that no HTTP client would send. */
 import net, { type Socket } from 'node:net';
 import tls from 'node:tls';
 import { lab } from './lab.ts';
@@ -28,7 +28,7 @@ export function drain(socket: Socket): Promise<string> {
     let text = '';
     socket.setEncoding('latin1');
     socket.on('data', (chunk: string) => (text += chunk));
-    // The server may close by a reset after the response.
+    // The server can reset the connection after the response.
     socket.on('error', () => undefined);
     socket.on('close', () => resolve(text));
   });

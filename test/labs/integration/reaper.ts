@@ -1,6 +1,6 @@
 /**
- * `node reaper.ts FOLDER PART` ends every process of a test run, keeps the logs and removes the folder. It does so as
- * soon as its standard input ends, because the run has finished or was killed.
+ * `node reaper.ts FOLDER PART` ends every process of a test run, keeps the logs and removes the folder. The script
+ * starts to do so when its standard input ends, because the run has then finished or was killed.
  */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
@@ -10,7 +10,10 @@ import { stopControlPlane } from '../../../hack/cluster/control-plane.ts';
 import { findAll, stop } from '../../../hack/cluster/processes.ts';
 import { isServer } from './servers.ts';
 
-/** Starts the reaper in its own session, so that Ctrl-C at the terminal reaches it only through the end of the run. */
+/**
+ * Starts reaper.ts in its own session, so that Ctrl-C at the terminal does not end it. The script starts its work when
+ * the run ends.
+ */
 export function startReaper(dir: string, part: string): ChildProcess {
   const reaper = spawn(process.execPath, [import.meta.filename, dir, part], {
     stdio: ['pipe', 'ignore', 'inherit'],
@@ -20,7 +23,7 @@ export function startReaper(dir: string, part: string): ChildProcess {
   return reaper;
 }
 
-/** Resolves when everything is cleaned up. */
+/** Ends the standard input of reaper.ts, and resolves when the cleanup is complete. */
 export async function reap(reaper: ChildProcess): Promise<void> {
   reaper.ref();
   reaper.stdin?.end();
@@ -28,7 +31,10 @@ export async function reap(reaper: ChildProcess): Promise<void> {
   if (reaper.exitCode !== 0) throw new Error(`the reaper ended with ${reaper.exitCode ?? reaper.signalCode}`);
 }
 
-/** Copies the logs of the servers and the control plane over those of the last run of this part. */
+/**
+ * Copies the logs of the servers and the control plane to the folder of this part, which replaces the logs of the
+ * previous run.
+ */
 async function keepLogs(dir: string, part: string): Promise<void> {
   const kept = join(import.meta.dirname, '../../../.cluster/integration-logs', part);
   await rm(kept, { recursive: true, force: true });
@@ -42,7 +48,7 @@ async function main(dir: string, part: string): Promise<void> {
   await once(process.stdin, 'end');
   const servers = findAll(dir).filter(({ name }) => isServer(name));
   try {
-    // SIGINT skips the delay in which a cluster would notice the shutdown.
+    // SIGINT skips the delay in which the server reports that it is not ready but still accepts requests.
     await Promise.all(servers.map((server) => stop(dir, server, 'SIGINT')));
     await keepLogs(dir, part);
   } finally {

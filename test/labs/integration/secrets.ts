@@ -1,4 +1,4 @@
-/** Every password and token of the run, so that the logs can be searched for them. */
+/** Records every password and token of the run, so that the tests can search the logs for these secrets. */
 import { appendFileSync, existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { lab } from './lab.ts';
@@ -6,7 +6,8 @@ import { clientSecrets, passwords } from './people.ts';
 
 const file = (): string => join(lab().dir, 'secrets');
 
-// `platform` is the default client's secret, but also its name.
+// The default client has the secret `platform`, which is also its name. Texts this short are therefore not treated as
+// secrets.
 const isSecret = (text: unknown): text is string => typeof text === 'string' && text.length > 8;
 
 /** Secrets recorded by this test file. */
@@ -23,7 +24,7 @@ export function remember(...texts: readonly unknown[]): void {
   if (lines.length > 0) appendFileSync(file(), lines.join(''), { mode: 0o600 });
 }
 
-/** Returns the secrets, also in form encoding. */
+/** Returns all recorded secrets, each unchanged and percent-encoded. */
 export function remembered(): string[] {
   const lines = existsSync(file()) ? readFileSync(file(), 'utf8').trim().split('\n') : [];
   const kept = lines.filter((line) => line !== '').map((line) => JSON.parse(line) as string);

@@ -1,9 +1,9 @@
-/** Nodes as the platform's API group must return them. */
+/** Computes the nodes that the platform's API group must return. */
 import { nodes, type KubeObject } from './kube.ts';
 
 export const apiVersion = 'resources.platform.io/v1alpha3';
 
-/** Converts a node of the core API. */
+/** Converts a node of the core API to a node of the platform's API group. */
 export function served(node: KubeObject): object {
   const metadata = Object.fromEntries(Object.entries(node.metadata).filter(([key]) => key !== 'managedFields'));
   return { ...node, kind: 'Node', apiVersion, metadata };
@@ -11,7 +11,7 @@ export function served(node: KubeObject): object {
 
 export const servedNodes = async (): Promise<object[]> => (await nodes()).items.map(served);
 
-/** Rule that allows to read the nodes of one API group. */
+/** Returns a rule that allows reading the nodes of one API group. */
 export const readNodes = (apiGroup: string): object => ({
   apiGroups: [apiGroup],
   resources: ['nodes'],

@@ -1,4 +1,4 @@
-/** The pod of `make run` that represents the server, in the lab. */
+/** Starts the pod that represents the server in the lab, as `make run` does. */
 import { find, stop } from '../../../hack/cluster/processes.ts';
 import { serverNode, serverPod, startOwnPod } from '../../../hack/run/own-pod.ts';
 import { eventually } from './eventually.ts';
@@ -7,7 +7,7 @@ import { lab } from './lab.ts';
 
 const podPath = `${releasePath}/pods/${serverPod}`;
 
-/** Starts the pod, whose log has one request. Returns a function that stops it. */
+/** Starts the pod. Its log contains one request. Returns a function that stops it. */
 export async function startServerPod(): Promise<() => Promise<void>> {
   const { dir, address, kubeconfig } = lab();
   const write = await startOwnPod({ dir, kube: kube(), kubeconfig, address });

@@ -1,4 +1,4 @@
-/** Server processes. */
+/** Starts, stops and finds the server processes of the lab. */
 import { appendFileSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { freePort, seed } from '../../../hack/cluster/chosen.ts';
@@ -10,7 +10,7 @@ const prefix = 'server-';
 
 export const isServer = (name: string): boolean => name.startsWith(prefix);
 
-/** Returns a new name with its own log, so that nothing of a run is lost. */
+/** Returns a new name for a server. Each name has its own log file, so that no log of a run is overwritten. */
 function newName(dir: string): string {
   for (let number = 1; ; number += 1) {
     const name = `${prefix}${number}`;
@@ -42,7 +42,7 @@ export async function startNamed(options: StartOptions): Promise<{ name: string;
 
 const replicasFile = (dir: string): string => join(dir, 'replicas.json');
 
-/** Returns which of the servers are currently the two replicas. */
+/** Records the names of the servers that are currently the two replicas. */
 export const writeReplicas = (dir: string, names: readonly string[]): void =>
   writeFileSync(replicasFile(dir), JSON.stringify(names));
 
@@ -54,10 +54,13 @@ const presenceFile = (dir: string): string => join(dir, 'presence.log');
 export const recordPresence = (dir: string, index: number, isReady: boolean): void =>
   appendFileSync(presenceFile(dir), `${JSON.stringify({ time: Date.now(), index, isReady })}\n`);
 
-/** Milliseconds that kube-apiserver may take to notice that a replica is back. */
+/** Milliseconds that kube-apiserver can take to notice that a replica has restarted. */
 const noticed = 60_000;
 
-/** Reports whether both replicas were ready at that time, and long enough for kube-apiserver to have noticed. */
+/**
+ * Returns whether both replicas were ready at that time, and had been ready for long enough that kube-apiserver had
+ * noticed.
+ */
 export function werePresent(time: number): boolean {
   const events = readFileSync(presenceFile(lab().dir), 'utf8')
     .trim()
@@ -69,7 +72,7 @@ export function werePresent(time: number): boolean {
   });
 }
 
-/** Returns the processes of the two replicas; undefined for one that has ended. */
+/** Returns the processes of the two replicas; undefined for a process that has ended. */
 export const replicaProcesses = (): (Running | undefined)[] =>
   replicaNames(lab().dir).map((name) => find(lab().dir, name));
 
@@ -104,7 +107,7 @@ async function freePorts(dir: string, address: string): Promise<Ports> {
   return { http, https: await freePort(http + 1), aggregated: await freePort(11_250, address) };
 }
 
-/** Starts a server that is unknown to kube-apiserver. The caller stops it. */
+/** Starts a server that is unknown to kube-apiserver. The caller must stop the server. */
 export async function startExtra(flags: readonly string[] = [], chosen?: Ports): Promise<Extra> {
   const { dir, serverKubeconfig: kubeconfig, address } = lab();
   const ports = chosen ?? (await freePorts(dir, address));

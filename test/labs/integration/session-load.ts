@@ -1,6 +1,6 @@
 /**
- * Users who log in, refresh, log out and come back, on replicas any of which may be killed at any time. Invariants are
- * checked at each step; violations are recorded as sentences.
+ * Simulates users who log in, refresh, log out and log in again. Any replica can be killed at any time. Invariants are
+ * checked at each step, and violations are recorded as sentences.
  */
 import { randomInt } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -11,19 +11,21 @@ import { passwordForm, platform, postForm, refreshForm, rememberResponse, type T
 export interface Tally {
   logins: number;
   refreshes: number;
-  /** Refreshes sent to two replicas at once. */
+  /** Number of refreshes that were sent to two replicas at once. */
   doubleRefreshes: number;
   revocations: number;
-  /** Used refresh tokens that were sent again after the grace period. */
+  /** Number of used refresh tokens that were sent again after the grace period. */
   reuses: number;
-  /** Requests without a response, or with 503, that were retried elsewhere. */
+  /** Number of requests that were retried because they got no response or a 5xx status. */
   repeated: number;
   /** Milliseconds between the response to a revocation and the last time a replica accepted the token. */
   latestAcceptance: number;
   readonly broken: string[];
 }
 
-/** Milliseconds for which every request is retried at other replicas; shorter than the grace period of a refresh. */
+/**
+ * Milliseconds for which a request is retried at any replica. This time is shorter than the grace period of a refresh.
+ */
 const retryTime = 15_000;
 const whoami = '/kapis/iam.platform.io/v1alpha2/whoami';
 
@@ -39,7 +41,7 @@ export class SessionLoad {
     broken: [],
   };
   readonly #replicas: readonly string[];
-  /** Successor of each refresh token; a second, different one is a violation. */
+  /** The new refresh token that replaced each refresh token. A second, different replacement is a violation. */
   readonly #successors = new Map<string, string>();
   /** Access tokens of revoked sessions. */
   readonly #revoked: string[] = [];
@@ -109,7 +111,7 @@ export class SessionLoad {
     await this.#expectEnded(tokens);
   }
 
-  /** RFC 9700 section 4.14.2: a token that was used before ends the session. */
+  /** RFC 9700 section 4.14.2: a reused refresh token revokes the session. */
   async #reuse(tokens: Tokens, token: string): Promise<undefined> {
     const response = await this.#request((base) => postForm(refreshForm(token), { base }));
     if (response.status !== 400) this.#broke(`an old refresh token returned ${response.status}`);
@@ -117,7 +119,7 @@ export class SessionLoad {
     await this.#expectEnded(tokens);
   }
 
-  /** Polls every replica until it has rejected the token, well beyond the allowed second. */
+  /** Polls every replica until it rejects the token. The polls continue for longer than the allowed second. */
   async #expectEnded({ access_token: token, refresh_token }: Tokens): Promise<void> {
     const revokedAt = performance.now();
     await Promise.all(
@@ -127,7 +129,7 @@ export class SessionLoad {
           const status = await statusAt(base, token);
           if (status === 200) this.tally.latestAcceptance = Math.max(this.tally.latestAcceptance, started);
           if (status === 401) return;
-          // A killed replica may take long to come back.
+          // A killed replica may take long to restart.
           if (started > 10_000) return;
           await sleep(20);
         }
@@ -151,7 +153,10 @@ export class SessionLoad {
       this.#broke(`a good access token returned ${status}, of session ${String(decodeToken(token).claims['sid'])}`);
   }
 
-  /** Sends a request to a random replica, and to others while there is no response. */
+  /**
+   * Sends a request to a random replica. Sends it again to a random replica until there is a response without a 5xx
+   * status.
+   */
   async #request(request: (base: string) => Promise<HttpResponse>): Promise<HttpResponse> {
     const end = performance.now() + retryTime;
     for (;;) {
@@ -173,7 +178,7 @@ export class SessionLoad {
   }
 }
 
-/** Returns the status, or 0 without a response. */
+/** Returns the status of a request with the token; 0 if there is no response. */
 const statusAt = async (base: string, token: string): Promise<number> => {
   try {
     return (await call(`${base}${whoami}`, { token })).status;

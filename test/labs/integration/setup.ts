@@ -65,7 +65,7 @@ async function startLab(dir: string): Promise<Lab> {
   try {
     await writeSecrets(kube);
     const identity = await serverIdentity(kube, kubeconfig, dir);
-    // The first token outlives the tests.
+    // Tokens are not renewed, because the first token is valid for longer than the tests take.
     identity.close();
     const replicas = await startReplicas(kube, { dir, address, kubeconfig: identity.kubeconfig });
     const core = `/api/v1/namespaces/${release.namespace}`;
@@ -107,7 +107,8 @@ async function startReplicas(
   options: { readonly dir: string; readonly address: string; readonly kubeconfig: string },
 ): Promise<[Ports, Ports]> {
   const { address } = options;
-  // Parallel runs start their search at different ports, since a port stays free until its server has started.
+  // Parallel runs start their search for free ports at different ports, because a port stays free until its server has
+  // started.
   const http = await freePort(20_000 + seed(options.dir, 8_000));
   const https = await freePort(http + 2);
   const first = { http, https, aggregated: await freePort(10_250, address) };

@@ -1,11 +1,11 @@
-/** A shell in which a reader pastes examples one after the other; variables persist between them. */
+/** A shell in which the examples of a document run one after the other. Variables persist between the examples. */
 import { spawn, type ChildProcessWithoutNullStreams } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { leash } from '../../../hack/run/server.ts';
 
-/** Marker printed after each block. */
+/** Marker that the shell prints after each block. */
 const end = '\u001e';
 
 export class Shell {
@@ -28,8 +28,8 @@ export class Shell {
   }
 
   /**
-   * Returns the output of a block. `typed` is the reader's input, and `seen` receives the output so far. Throws when a
-   * command fails, which ends the shell.
+   * Returns the output of a block. `typed` is the reader's input, and `seen` receives the output so far. Throws if a
+   * command fails, because the failure ends the shell.
    */
   async run(block: string, typed = '', seen: (printed: string) => void = () => undefined): Promise<string> {
     writeFileSync(join(this.#cwd, '.block'), block);
@@ -50,7 +50,7 @@ export class Shell {
     await this.#closed;
   }
 
-  /** Resolves when more output has arrived, or when no more can follow. */
+  /** Resolves when more output has arrived, or when the shell has ended. */
   async #more(): Promise<void> {
     const waiting = new AbortController();
     const { signal } = waiting;

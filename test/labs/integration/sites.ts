@@ -1,22 +1,22 @@
-/** Other sites that a browser visits: callbacks of clients, and pages of attackers. */
+/** Serves other sites that a browser visits: callbacks of clients, and pages of attackers. */
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http';
 import { createServer as createSecureServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { createAuthority } from '../../../hack/cluster/pki.ts';
 
-/** HTML, or the target of a redirect. */
+/** Response of a site: HTML, or the target of a redirect. */
 type Shown = string | { readonly location: string };
 
 export interface Sites {
   /** Port of a server that responds for the host of every https address. */
   readonly port: number;
   readonly certificate: string;
-  /** Callback at its own port, as a program on the user's machine opens one. */
+  /** URL of a callback at a loopback port, as a program on the user's machine opens it. */
   readonly loopback: string;
-  /** Responses by address without the query; other addresses return a page that reports this. */
+  /** Responses, by URL without the query. For any other URL, the response is a page that reports the missing entry. */
   readonly pages: Map<string, Shown>;
-  /** Requested addresses in order. */
+  /** Requested URLs in order. */
   readonly visits: URL[];
   readonly stop: () => Promise<void>;
 }

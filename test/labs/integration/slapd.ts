@@ -1,4 +1,7 @@
-/** A real LDAP server: OpenLDAP's slapd, installed or unpacked without root from Debian's packages. */
+/**
+ * Starts a real LDAP server, OpenLDAP's slapd. If slapd is not installed, it is unpacked from Debian's packages without
+ * root.
+ */
 import { existsSync } from 'node:fs';
 import { mkdir, mkdtemp, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
@@ -16,11 +19,11 @@ export const suffix = 'dc=example,dc=com';
 export const service = { dn: `cn=platform,${suffix}`, password: 'looks people up 6204' } as const;
 
 export interface Slapd {
-  /** CA of the server's certificate. */
+  /** CA of the certificate of slapd, in PEM. */
   readonly caCertificate: string;
-  /** URL with ldaps://. */
+  /** URL of slapd with the scheme ldaps. */
   readonly secure: string;
-  /** URL with ldap://, which requires StartTLS. */
+  /** URL of slapd with the scheme ldap. Connections must use StartTLS. */
   readonly plain: string;
   start(): Promise<void>;
   stop(): Promise<void>;
@@ -51,7 +54,7 @@ export const ldapProvider = (
   },
 });
 
-/** Returns the folder with slapd's installed files: the root, or one in the cache. */
+/** Returns the folder that contains the files of slapd: the root folder, or a folder in the cache. */
 async function installation(): Promise<string> {
   if (existsSync('/usr/sbin/slapd') && existsSync('/etc/ldap/schema')) return '';
   const cache = join(process.env['XDG_CACHE_HOME'] || join(homedir(), '.cache'), 'platform-apiserver');
@@ -86,7 +89,7 @@ const env = async (root: string): Promise<Record<string, string>> => {
   return { LD_LIBRARY_PATH: folders.map((name) => join(libraries, name)).join(delimiter) };
 };
 
-/** Starts a server with these entries in LDIF and a service account that may search for them. */
+/** Starts a server with these entries in LDIF and a service account that is allowed to search for the entries. */
 export async function createSlapd(entries: string): Promise<Slapd> {
   const root = await installation().catch((cause: unknown) => {
     throw new Error('slapd is neither installed nor available from Debian packages: install it', { cause });

@@ -1,4 +1,4 @@
-/** User objects created by the cluster's administrator, with alice's password. */
+/** Creates User objects with alice's password as the administrator of the cluster. */
 import { login, postForm, passwordForm } from './login.ts';
 import { gateway } from './http.ts';
 import { create, get, releasePath, remove, type KubeObject } from './kube.ts';
@@ -12,7 +12,7 @@ export const userPath = (name: string): string => `${usersPath}/${name}`;
 export const createUser = (name: string, spec: object = {}): Promise<KubeObject> =>
   create(usersPath, { apiVersion: 'iam.platform.io/v1alpha2', kind: 'User', metadata: { name }, spec });
 
-/** Creates a user and waits until both replicas know it. */
+/** Creates a user and waits until both replicas know the user. */
 export async function createUserWithPassword(name: string, spec: object = {}): Promise<KubeObject> {
   const user = await createUser(name, spec);
   const { uid = '' } = user.metadata;
@@ -31,7 +31,7 @@ export async function createUserWithPassword(name: string, spec: object = {}): P
 
 export const removeUser = (name: string): Promise<void> => remove(userPath(name));
 
-/** Returns the responses of both replicas to a login with alice's password. */
+/** Returns the statuses of both replicas for a login with alice's password. */
 export const loginStatuses = (name: string): Promise<number[]> =>
   Promise.all(
     [gateway(0), gateway(1)].map(

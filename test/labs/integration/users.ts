@@ -1,4 +1,4 @@
-/** Configured users with alice's password, for the duration of a test file. */
+/** Adds configured users with alice's password for the duration of a test file. */
 import { configure } from './configure.ts';
 import { login } from './login.ts';
 import { passwords } from './people.ts';

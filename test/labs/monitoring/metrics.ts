@@ -1,4 +1,4 @@
-/** Names, labels and label values of the time series that queries may use. */
+/** Names, labels and label values of the time series that queries are allowed to use. */
 import * as definitions from '../../../src/runtime/metrics/definitions.ts';
 import { collectProcessMetrics, registry, type Defined } from '../../../src/runtime/metrics/registry.ts';
 import { selectorsIn, type Selector } from './promql.ts';
@@ -7,7 +7,7 @@ import { rules } from './sources.ts';
 /** Labels that Prometheus adds to each time series of a target. */
 const targetLabels = ['namespace', 'pod', 'job'];
 
-/** Metrics of other programs, with their labels. */
+/** Labels of metrics of other programs, by metric name. */
 const foreign: Readonly<Record<string, readonly string[]>> = {
   up: targetLabels,
   ALERTS: ['alertname', 'alertstate'],
@@ -35,7 +35,7 @@ for (const { record } of rules) if (record !== undefined) labelsOf.set(record, [
 const isDefined = (value: unknown): value is Defined => typeof value === 'object' && value !== null && 'kind' in value;
 const defined = Object.values(definitions as Record<string, unknown>).filter(isDefined);
 
-/** Returns the values of a label; undefined if they are not limited to a list. */
+/** Returns the values of a label; undefined if the values are not limited to a list. */
 const valuesOf = (metric: string, label: string): readonly string[] | undefined =>
   defined.find(({ name, kind }) => {
     const full = `platform_apiserver_${name}`;
@@ -54,5 +54,5 @@ function problemsOf({ text, metric, matchers, grouping }: Selector): string[] {
   return [...unknownLabels, ...unknownValues].map((what) => `${text}: ${metric} never has ${what}`);
 }
 
-/** Returns a problem for each name, label and label value in an expression that the server does not have. */
+/** Returns a problem for each metric name, label and label value of an expression that no time series has. */
 export const queryProblems = (expr: string): string[] => selectorsIn(expr).flatMap(problemsOf);

@@ -1,4 +1,4 @@
-/** A real Prometheus that scrapes both replicas of the lab and kube-apiserver. */
+/** Starts a real Prometheus that scrapes both replicas of the lab and kube-apiserver. */
 import { writeFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -44,7 +44,10 @@ function file(name: string, text: string | Buffer): string {
 
 const decoded = (name: string, text = ''): string => file(name, Buffer.from(text, 'base64'));
 
-/** Scrapes the replicas over TLS with the token of a ServiceAccount, as the ServiceMonitor of the chart does. */
+/**
+ * Returns the scrape job for the replicas. Prometheus scrapes them over TLS with the token of a ServiceAccount, as the
+ * ServiceMonitor of the chart does.
+ */
 async function replicasJob(): Promise<object> {
   const { name: reader } = (await createServiceAccount('prometheus')).metadata;
   await bind('prometheus-metrics', 'platform-metrics-reader', {
@@ -65,7 +68,7 @@ async function replicasJob(): Promise<object> {
   };
 }
 
-/** Scrapes kube-apiserver as the administrator. */
+/** Returns the scrape job for kube-apiserver, with the credentials of the administrator. */
 async function apiserverJob(): Promise<object> {
   const { clusters, users } = parse(await readFile(lab().kubeconfig, 'utf8')) as Kubeconfig;
   const { server = '', ...cluster } = clusters[0]?.cluster ?? {};

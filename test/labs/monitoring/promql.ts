@@ -1,4 +1,4 @@
-/** Reads PromQL with the parser of Prometheus' own editor. */
+/** Parses PromQL with the parser of the editor in the Prometheus UI. */
 import type { SyntaxNode } from '@lezer/common';
 import { parser } from '@prometheus-io/lezer-promql';
 

@@ -40,7 +40,7 @@ export const dashboards = new Map(
     .map((file) => [basename(file), JSON.parse(readFileSync(join(folder, file), 'utf8')) as Dashboard]),
 );
 
-/** The values that queries get for the variables of Grafana and of the dashboards. */
+/** Values that replace the variables of Grafana and of the dashboards in queries. */
 const variables: Readonly<Record<string, string>> = {
   __rate_interval: '1m',
   __range: '1h',
@@ -49,7 +49,7 @@ const variables: Readonly<Record<string, string>> = {
 };
 
 export interface Query {
-  /** Panel and legend, such as `overview.json, Requests by verb, {{verb}}`. */
+  /** Dashboard, panel and legend of the query, such as `overview.json, Requests by verb, {{verb}}`. */
   readonly title: string;
   readonly expr: string;
   readonly legend: string;
@@ -59,7 +59,7 @@ export const isPanel = (panel: Panel | RowPanel): panel is Panel => panel.type !
 
 export const panelsOf = ({ panels = [] }: Dashboard): Panel[] => panels.filter(isPanel);
 
-/** The queries of all dashboards, with values for the variables. */
+/** The queries of all dashboards, in which values replace the variables. */
 export const queries: readonly Query[] = [...dashboards].flatMap(([file, dashboard]) =>
   panelsOf(dashboard).flatMap(({ title = '', targets = [] }) =>
     (targets as { expr: string; legendFormat: string }[]).map(({ expr, legendFormat: legend }) => ({

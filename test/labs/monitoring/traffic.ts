@@ -1,4 +1,4 @@
-/** Requests of all kinds that the dashboards show. */
+/** Sends requests of all kinds that the dashboards show. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { call, gateway, nodesPath, open } from '../integration/http.ts';
 import { nodePath, patch } from '../integration/kube.ts';

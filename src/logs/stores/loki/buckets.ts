@@ -48,7 +48,7 @@ export async function countBySteps(
 
 /**
  * Narrows the spans to the existing records if the spans have too many buckets. Throws 400 if the narrowed spans still
- * have too many.
+ * have too many buckets.
  */
 async function narrowedSpans(
   tenant: Tenant,
@@ -115,8 +115,8 @@ async function countSteps(
   ];
   for (const { labels, values } of steps)
     for (const [second, count] of values)
-      // In Loki, a range includes its end, although records at the end belong to the next step. They are therefore
-      // counted separately.
+      // In Loki, a range includes its end, although records at the end belong to the next step. Records at the end of a
+      // step are therefore counted separately.
       if (labels[edge] !== 'true') counts.push([second - step, count]);
       else if (second < last) counts.push([second, count]);
   return counts;

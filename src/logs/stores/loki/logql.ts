@@ -7,7 +7,10 @@ import type { Part } from '../remote/parts.ts';
 export type Labels = LogStoreSettings<'loki'>['labels'];
 
 export interface LogQLQuery {
-  /** Conditions on the labels of a stream, without braces; never empty, because Loki rejects an empty selector. */
+  /**
+   * Conditions on the labels of a stream, without braces. The list is never empty, because Loki rejects an empty
+   * selector.
+   */
   readonly matchers: readonly string[];
   /** Pipeline that filters the lines of these streams. */
   readonly stages: readonly string[];
@@ -40,7 +43,7 @@ function anyCase(character: string): string {
 const folded = (keyword: string): string =>
   /^[\0-\x7f]*$/.test(keyword) ? `(?i:${escaped(keyword)})` : Array.from(keyword, anyCase).join('');
 
-/** Matches one of the values. */
+/** Returns a matcher for labels that have one of the values; an empty list if there are no values. */
 const oneOf = (label: string, values: readonly string[]): string[] => {
   if (values.length < 2) return values.map((value) => equals(label, value));
   return [`${label}=~${quoted(values.map(escaped).join('|'))}`];
@@ -49,7 +52,7 @@ const oneOf = (label: string, values: readonly string[]): string[] => {
 const noneOf = (label: string, values: readonly string[]): string =>
   `${label}!~${quoted(values.map(escaped).join('|'))}`;
 
-/** Matches values that contain one of the keywords. */
+/** Returns a matcher for labels that contain one of the keywords; an empty list if there are no keywords. */
 const containing = (label: string, keywords: readonly string[]): string[] =>
   keywords.length === 0 ? [] : [`${label}=~${quoted(`.*(?:${keywords.map(folded).join('|')}).*`)}`];
 
@@ -59,7 +62,10 @@ const patternOf = ({ pattern, alsoPods }: WorkloadPods): string => [pattern, ...
 const podsOf = (label: string, workloads: readonly WorkloadPods[]): string[] =>
   workloads.length === 0 ? [] : [`${label}=~${quoted(workloads.map(patternOf).join('|'))}`];
 
-/** Excludes matching pods of other workloads; undefined if there are none. */
+/**
+ * Returns a matcher that excludes the pods of other workloads that the patterns match; undefined if there are no such
+ * pods.
+ */
 function withoutOthers(label: string, workloads: readonly WorkloadPods[]): string | undefined {
   if (workloads.every(({ notPods }) => notPods.length === 0)) return undefined;
   const each = workloads.map(({ pattern, alsoPods, notPods }) => {
@@ -177,7 +183,7 @@ export const countByContainer = (query: LogQLQuery, range: string, { namespace, 
 /** Label that distinguishes the two series of `countByEdge`. */
 export const edge = 'platform_edge';
 
-/** Returns a query for counts per step; records exactly at a multiple of the step are counted separately. */
+/** Returns a query that counts records per step. Records exactly at a multiple of the step are counted separately. */
 export const countByEdge = ({ matchers, stages }: LogQLQuery, seconds: number): string => {
   const isEdge = `{{eq (mod (__timestamp__ | unixEpochNanos | int) ${seconds}000000000) 0}}`;
   return `sum by (${edge}) (count_over_time(${linesOf({ matchers, stages: [...stages, `| label_format ${edge}=${quoted(isEdge)}`] })} [${seconds}s]))`;

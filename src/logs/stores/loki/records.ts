@@ -76,8 +76,8 @@ interface Batch {
 }
 
 /**
- * Fetches up to `size` records in a response of up to `maxBytes`, by default 32 MiB. `requested` may start before the
- * range; earlier records are dropped.
+ * Fetches up to `size` records in a response of up to `maxBytes`, by default 32 MiB. `requested` can start before the
+ * range. Records before the range are dropped.
  */
 async function fetchBatch(
   { tenant, lines, order, signal }: Query,
@@ -105,7 +105,7 @@ async function fetchBatch(
   }
 }
 
-/** Fetches up to `size` records, or fewer if they are large. */
+/** Fetches up to `size` records, or fewer if the records are large. */
 async function fetchFirst(query: Query, range: TimeRange, size: number): Promise<Batch> {
   for (let number = Math.min(size, query.tenant.limits.entries); ; number = Math.max(1, Math.floor(number / 4)))
     try {

@@ -19,7 +19,7 @@ export interface LokiRequest {
 }
 
 const day = 86_400;
-/** Seconds since the epoch. Loki has no older records. */
+/** Earliest time of records in Loki, in seconds since the epoch. */
 const oldest = Date.UTC(2018, 0) / 1_000;
 /** Seconds for which the start of the data is cached. */
 const cacheTime = 600;
@@ -27,7 +27,7 @@ const cacheTime = 600;
 export class RequestPlanner {
   readonly #tenant: Tenant;
   readonly #now: () => number;
-  /** Start of the data, cached; in seconds since the epoch. */
+  /** Cached start of the data, in seconds since the epoch. */
   #dataStart: { readonly time: number; readonly until: number } | undefined;
 
   /** `now`: seconds since the epoch. */
@@ -62,8 +62,8 @@ export class RequestPlanner {
   }
 
   /**
-   * Returns the start of the data. The start is looked up again from time to time, because it changes as old data is
-   * deleted.
+   * Returns the start of the data. The start is looked up again from time to time, because the start changes as old
+   * data is deleted.
    */
   async #findDataStart(signal: AbortSignal): Promise<number> {
     const now = this.#now();

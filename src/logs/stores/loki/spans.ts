@@ -18,7 +18,7 @@ export const startOf = (second: number): bigint => BigInt(second) * nanoseconds;
  */
 export const lastBefore = (second: number): bigint => startOf(second) - 1n;
 
-/** Splits a span into consecutive ones of at most `length` seconds. */
+/** Splits a span into consecutive spans of at most `length` seconds. */
 export const spansOfLength = ({ from, to }: TimeSpan, length: number): readonly TimeSpan[] =>
   Array.from({ length: Math.max(0, Math.ceil((to - from) / length)) }, (_, index) => ({
     from: from + index * length,
@@ -28,14 +28,14 @@ export const spansOfLength = ({ from, to }: TimeSpan, length: number): readonly 
 export const exactly = ({ from, to }: TimeSpan): TimeRange => ({ from: startOf(from), to: startOf(to) });
 
 /**
- * Starts a nanosecond earlier, because Loki omits the last entry of a chunk if the range starts exactly at the entry's
- * time.
+ * Extends the range by a nanosecond at its start, because Loki omits the last entry of a chunk if a range starts
+ * exactly at the time of that entry.
  */
 export const extendedStart = ({ from, to }: TimeRange): TimeRange => ({ from: from - 1n, to });
 
 /**
- * Starts a millisecond earlier, for requests to the index. Loki splits such requests by day, omits the last millisecond
- * of each day (util.ForInterval), and rejects a range that starts in that millisecond.
+ * Extends the range of a request to the index by a millisecond at its start. Loki splits such requests by day, omits
+ * the last millisecond of each day (util.ForInterval), and rejects a range that starts in that millisecond.
  */
 export const extendedForIndex = ({ from, to }: TimeRange): TimeRange => ({ from: from - 1_000_000n, to });
 

@@ -1,6 +1,7 @@
 /**
- * Exports all records in order. Logs can only be read from a given second on. If the records exceed the memory limit,
- * the first scan measures their size, and windows of a limited size are then read one by one.
+ * Exports all records in order. The core API can return the lines of a log from a given second on, but not up to a
+ * given second. If the records exceed the memory limit, the first scan measures their size, and windows of a limited
+ * size are then read one by one.
  */
 import type { LogRecord, TimeOrder } from '../log-store.ts';
 import { endOfSecond, secondsOf } from '../../query/times.ts';
@@ -26,7 +27,10 @@ export class Sizes {
     if (this.#slots.size > maxSlots) this.#coarsen();
   }
 
-  /** Returns consecutive windows of at most `maxBytes`, or of a single slot; `from` and `to` are seconds, both inclusive. */
+  /**
+   * Returns consecutive windows of at most `maxBytes`, or of a single slot; `from` and `to` are seconds, both
+   * inclusive.
+   */
   windows(maxBytes: number): { from: number; to: number }[] {
     const windows: { from: number; to: number }[] = [];
     let windowBytes = 0;

@@ -69,10 +69,10 @@ interface Reading {
   /** True if all records of the container are new. */
   isNew: boolean;
   isOpen: boolean;
-  /** True once the log was read to its end; the container writes no more until it restarts. */
+  /** True once the log was read to its end. The container writes no more records until it restarts. */
   isDone: boolean;
   time: string;
-  /** Number of lines with the time of the last line. */
+  /** Number of lines read so far that have the same time as the last line. */
   count: number;
 }
 
@@ -198,6 +198,6 @@ class Follower {
   }
 }
 
-/** Follows the selected containers. Throws 400 if there are too many. */
+/** Follows the selected containers. Throws 400 if there are too many containers. */
 export const followSources = (options: FollowOptions): AsyncGenerator<readonly LogRecord[], Cut> =>
   new Follower(options).records();

@@ -1,4 +1,6 @@
-/** Reads the log of a container line by line from the core API (k8s.io/kubernetes pkg/registry/core/pod/rest LogREST). */
+/**
+ * Reads the log of a container line by line from the core API (k8s.io/kubernetes pkg/registry/core/pod/rest LogREST).
+ */
 import type { KubeResponse } from '../../../cluster/client/client.ts';
 import { readBody } from '../../../runtime/promises.ts';
 import type { Caller } from '../log-store.ts';
@@ -17,7 +19,10 @@ export interface ReadOptions {
 /** Returns false to stop reading, or a promise to wait before the next line. */
 export type Visit = (time: string, log: Buffer) => boolean | Promise<void>;
 
-/** `refused`: the caller lacks the right; `unreadable`: the node cannot return the log at the moment; `none`: there is no log. */
+/**
+ * `refused`: the caller lacks the right; `unreadable`: the node cannot return the log at the moment; `none`: there is
+ * no log.
+ */
 export interface ReadResult {
   readonly lines: number;
   readonly bytes: number;
@@ -29,7 +34,7 @@ const space = 0x20;
 /** Maximum bytes of a line; longer lines are cut. */
 export const maxLineLength = 2 * 1024 * 1024;
 const maxErrorBytes = 64 * 1024;
-/** Milliseconds without data until a read is aborted; not applied to tails. */
+/** A read is aborted after this number of milliseconds without data. Tails have no such timeout. */
 const readTimeout = 20_000;
 /** Length of `2006-01-02T15:04:05.000000000Z`, the format of a kubelet whose time zone is UTC. */
 const usualLength = 30;
@@ -159,7 +164,7 @@ export async function readLog(
     // A log that reaches limitBytes is cut within a line.
     const isCut = options.limitBytes !== undefined && bytes >= options.limitBytes;
     if (rest.length > 0 && !isCut) await take(rest);
-    // A node that has lost the log returns an error message instead of lines with a time.
+    // A node that no longer has the log file returns an error message instead of lines with timestamps.
     return result(lines === 0 && malformed > 0 ? 'unreadable' : 'read');
   } catch {
     options.signal.throwIfAborted();

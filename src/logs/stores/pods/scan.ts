@@ -1,4 +1,4 @@
-/** Reads many logs, a few concurrently, and selects the lines in the requested time window. */
+/** Reads many logs, a few at a time, and selects the lines in the requested time window. */
 import { serviceUnavailable } from '../../../runtime/errors.ts';
 import { mapConcurrent } from '../../../runtime/promises.ts';
 import type { Caller, LogRecord, Reasons } from '../log-store.ts';

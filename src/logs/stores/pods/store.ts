@@ -43,8 +43,8 @@ export interface PodsLimits {
   /** Maximum bytes per log. */
   readonly bytes: number;
   /**
-   * Maximum bytes of records in memory, for a query and for an export. An export holds them until its client has read
-   * them.
+   * Maximum bytes of records in memory, for a query and for an export. An export holds its records until the client has
+   * read them.
    */
   readonly queryBytes: number;
   readonly exportBytes: number;
@@ -192,7 +192,9 @@ class PodsStore implements LogStore {
   }
 }
 
-/** Returns a function that creates the store of a caller; all stores share the slots for followed containers. */
+/**
+ * Returns a function that creates the store of a caller. All of these stores share the slots for followed containers.
+ */
 export function podsStore(options: PodsOptions): StoreFor {
   const { allFollowed, followedPerUser } = options.limits;
   const slots = new Slots({ what: 'followed containers', total: allFollowed, perUser: followedPerUser });

@@ -1,7 +1,7 @@
 /**
  * Splits a selection into several queries. A query can contain hundreds of namespaces whose logs are visible from
- * different seconds on, or thousands whose logs are visible from the same second on. Parts are consecutive time spans,
- * or disjoint sets of namespaces.
+ * different seconds on, or thousands of namespaces whose logs are visible from the same second on. Parts are
+ * consecutive time spans, or disjoint sets of namespaces.
  */
 import type { TimeOrder, Selection } from '../log-store.ts';
 
@@ -16,7 +16,7 @@ export interface Part {
   /** Milliseconds since the epoch, both inclusive. */
   readonly start: number | undefined;
   readonly end: number;
-  /** Namespaces, undefined for all. */
+  /** Namespaces; undefined for all namespaces. */
   readonly visible:
     | undefined
     | {

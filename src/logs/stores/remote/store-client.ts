@@ -18,7 +18,7 @@ export interface StoreEndpoint {
 interface StoreRequest {
   /** Path with query. */
   readonly path: string;
-  /** Body, sent with POST; requests without a body use GET. */
+  /** Body of a POST request. A request without a body uses GET. */
   readonly body?: string;
   /** Media type of the body; JSON by default. */
   readonly type?: string;
@@ -59,7 +59,7 @@ export class StoreClient {
     await this.#client.close();
   }
 
-  /** Returns the body of a response with status 200. `explain` may return the error for any other response. */
+  /** Returns the body of a response with status 200. `explain` can return the error for any other response. */
   async json(
     request: StoreRequest,
     explain?: (text: string, status: number) => StatusError | undefined,

@@ -31,11 +31,11 @@ export const fields = {
 const fullTime = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z$/;
 
 /**
- * Returns `time` with nanoseconds. The time must be within the given millisecond. fluent-bit's script for containerd
- * omits leading zeros: ".5000000" is 5 ms, while it means half a second elsewhere.
+ * Returns `time` with nanoseconds. The result is always within the given millisecond. fluent-bit's script for
+ * containerd omits leading zeros: ".5000000" then means 5 ms, but half a second in documents of other shippers.
  */
 export function exactTime(time: unknown, milliseconds: number): string {
-  // Most documents already have such a time.
+  // Most documents already have a time with nine digits after the decimal point.
   if (typeof time === 'string' && fullTime.test(time) && millisecondsOf(time) === milliseconds) return time;
   const whole = new Date(milliseconds).toISOString();
   const expected = whole.slice(20, 23);

@@ -31,7 +31,7 @@ export interface HitOptions {
 
 /**
  * Yields documents in order. Documents of different shards may have the same sort values, so each request starts with
- * all documents that have the sort values of the last one. Documents that were already read are dropped.
+ * all documents that have the sort values of the last document. Documents that were already read are dropped.
  */
 export async function* hitsOf(
   client: SearchClient,

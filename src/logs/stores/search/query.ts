@@ -31,7 +31,8 @@ const startsWithWildcard = (pattern: string): boolean => /^(?:\.|\[[^\]]*\])\*/.
 
 /**
  * Joins patterns of whole names into as few clauses as possible. `NONE` disables operators that only Lucene has.
- * Patterns that start with a wildcard are not joined, because they would exceed the state limit of an index.
+ * Patterns that start with a wildcard are not joined, because the joined pattern would exceed the maximum number of
+ * automaton states of an index.
  */
 function matching(field: string, patterns: readonly string[]): Clause[] {
   const joined: string[] = [];
@@ -55,8 +56,8 @@ function anyCase(character: string): string {
 }
 
 /**
- * Returns a pattern such as `.*[eE][rR][rR].*`; if the pattern is too long, it is only in lower case, like names in
- * Kubernetes.
+ * Returns a pattern such as `.*[eE][rR][rR].*`. If this pattern would be too long, returns a pattern in lower case,
+ * because names in Kubernetes are in lower case.
  */
 function containing(keyword: string): string {
   const pattern = `.*${Array.from(keyword, anyCase).join('')}.*`;
@@ -121,7 +122,7 @@ export interface SearchQueryParts {
   /** Phrase of each keyword. */
   readonly phrases: readonly Phrase[];
   readonly timeField: string;
-  /** Ids of documents after the end that have the same millisecond. */
+  /** IDs of the documents that are later than the end, but in the same millisecond. */
   readonly excluded: readonly string[];
 }
 
@@ -156,8 +157,8 @@ const day = 86_400_000;
 const maxDays = 33;
 
 /**
- * Returns the indices that may contain records of the time range. Includes a day on each side, because shippers may use
- * another time zone.
+ * Returns the indices that may contain records of the time range. Adds a day before and after the range, because
+ * shippers may use another time zone.
  */
 export function indicesOf(prefix: string, { start, end }: Part): string[] {
   const first = start === undefined ? -Infinity : Math.floor(start / day) - 1;

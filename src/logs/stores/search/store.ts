@@ -51,7 +51,7 @@ export class SearchStore implements LogStore {
     const read = async (queries: readonly SearchQueryParts[]): Promise<Found> =>
       await this.#page(queries, page, signal);
     const isNewest = page.order === 'desc' && page.from === 0 && page.size > 0;
-    // Records within the millisecond of the end are rare. They would be first on this page.
+    // Records within the millisecond of the end are rare. Such records would be the first records of this page.
     const endsBefore = ({ records: [first] }: Found): boolean => isBefore(first, selection.end);
     return await this.#withExactEnd(selection, signal, spans, read, isNewest ? endsBefore : undefined);
   }
@@ -106,7 +106,7 @@ export class SearchStore implements LogStore {
   /**
    * Reads a result without records after the end. The store has a resolution of milliseconds, so results include all
    * records within the millisecond of the end. Records after the end are looked up concurrently, unless the result
-   * `endsBefore` that millisecond. If there are any, the result is read again without them.
+   * `endsBefore` that millisecond. If there are such records, the result is read again without them.
    */
   async #withExactEnd<T>(
     selection: Selection,
@@ -136,7 +136,7 @@ export class SearchStore implements LogStore {
     return phrase;
   }
 
-  /** Returns the ids of documents after the end that have the same millisecond. */
+  /** Returns the IDs of the documents that are later than the end, but in the same millisecond. */
   async #afterEnd(queries: readonly SearchQueryParts[], signal: AbortSignal): Promise<string[]> {
     const last = queries.filter(({ part, selection }) => part.end === selection.end * 1_000);
     const found = await mapRequests(last, async (one) => {

@@ -3,7 +3,7 @@
  * are split as by Lucene's standard analyzer (UAX #29 section 4.1, rules WB5 to WB13b).
  */
 
-/** Words of a keyword; the characters between them are ignored. */
+/** Words of a keyword; the characters between the words are ignored. */
 export interface Phrase {
   readonly words: readonly string[];
   /**
@@ -22,7 +22,10 @@ export interface Token {
   readonly end: number;
 }
 
-/** ASCII words: letters, digits and `_`; between letters also `:`, `.` and `'`; between digits also `.`, `'`, `,` and `;`. */
+/**
+ * ASCII words consist of letters, digits and `_`. Between letters, they can also contain `:`, `.` and `'`; between
+ * digits, `.`, `'`, `,` and `;`.
+ */
 const words = /_*[A-Za-z0-9](?:[A-Za-z0-9_]|(?<=[A-Za-z])[:.'](?=[A-Za-z])|(?<=[0-9])[.',;](?=[0-9]))*/g;
 /** Maximum word length of the analyzer, which cuts longer words. */
 const maxWordLength = 255;
@@ -38,7 +41,10 @@ export function tokensOf(text: string): readonly Token[] | undefined {
   );
 }
 
-/** ASCII characters that always end a word. Quotation marks do not, because they can occur between Hebrew letters. */
+/**
+ * ASCII characters that always end a word. Quotation marks do not always end a word, because they can occur between
+ * Hebrew letters.
+ */
 const separators = /[^\w.:',;"\u0080-\uffff]/;
 
 /** Returns the phrase of a keyword; undefined if it contains no words. */

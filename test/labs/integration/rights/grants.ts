@@ -1,10 +1,13 @@
-/** Random Roles, ClusterRoles and their bindings. */
+/** Generates random Roles, ClusterRoles and bindings. */
 import * as fc from 'fast-check';
 import { create, remove } from '../kube.ts';
 import { namespaces, type TestObject } from './objects.ts';
 
 export interface Grant {
-  /** A user, or a group to which a third of the users belongs. */
+  /**
+   * Index of the user. If `toGroup` is true, the grant is for the group of this user, to which a third of the users
+   * belongs.
+   */
   readonly user: number;
   readonly toGroup: boolean;
   /** Namespace; '' for a ClusterRoleBinding. */
@@ -36,7 +39,7 @@ const groupsOfUsers = 3;
 
 export const groupOf = (batch: string, user: number): string => `${batch}-group-${user % groupsOfUsers}`;
 
-/** `users` is the number of users. */
+/** Generates a grant for one of the users. `users` is the number of users. */
 export const grant = (
   users: number,
   objects: readonly TestObject[],
@@ -61,7 +64,7 @@ export const grant = (
     ),
   });
 
-/** Creates the objects, and returns a function that deletes them and waits for the cluster. */
+/** Creates the roles and bindings. Returns a function that deletes them. */
 export async function createGrants(
   batch: string,
   grants: readonly Grant[],

@@ -1,4 +1,7 @@
-/** Objects that the property test of authorization requests, each with a marker that reveals it in any text. */
+/**
+ * Creates the objects that the property test of authorization reads. Each object has a marker that reveals it in any
+ * text.
+ */
 import { randomBytes } from 'node:crypto';
 import { release } from '../../../../hack/run/chart.ts';
 import { create, createNode, nodePath, patch, remove } from '../kube.ts';
@@ -11,7 +14,7 @@ export interface Type {
   readonly namespaced: boolean;
   /** Other names of the resource at /kapis. */
   readonly aliases: readonly string[];
-  /** Resources read as the caller at /kapis, without a cache. */
+  /** True for a resource that /kapis reads as the caller, without a cache. */
   readonly isUncached?: boolean;
 }
 
@@ -44,16 +47,16 @@ export interface TestObject {
 }
 
 const suffix = randomBytes(4).toString('hex');
-/** Two namespaces that the requests are about. */
+/** The two namespaces that the requests name. */
 export const namespaces = [`rights-a-${suffix}`, `rights-b-${suffix}`] as const;
-/** Namespaces of components: of the release and of the cluster. */
+/** Namespaces of components: the namespace of the release, and kube-system. */
 export const componentNamespaces = [release.namespace, 'kube-system'] as const;
 export const testLabel = 'rights-test';
 
-// The test's kubelet supports one container per pod.
+// Name of the only container of each pod. The kubelet of the tests supports one container per pod.
 export const container = 'main';
 
-/** Collections by path. */
+/** Returns the path of a collection. */
 export const collectionPath = ({ group, version, resource }: Type, namespace: string): string =>
   [
     group === '' ? '/api' : `/apis/${group}`,
@@ -88,7 +91,7 @@ const deployment = (replicas: number, app: string): object => ({
   },
 });
 
-/** Returns the rest of an object for its resource. */
+/** For each resource, returns the fields of an object other than its metadata. */
 const bodies: Readonly<Record<string, (object: TestObject, node: string) => object>> = {
   configmaps: ({ marker }) => ({ data: { of: marker } }),
   secrets: ({ marker }) => ({ stringData: { of: marker } }),
@@ -98,7 +101,7 @@ const bodies: Readonly<Record<string, (object: TestObject, node: string) => obje
   clusterroles: () => ({ rules: [] }),
 };
 
-/** Creates the objects in existing namespaces. */
+/** Creates the objects. The namespaces must exist. */
 export async function createObjects(node: LogNode): Promise<readonly TestObject[]> {
   const { configmaps, secrets, services, pods, deployments, clusterroles, nodes } = types;
   const names = (prefix: string): string[] => ['one', 'two'].map((one) => `${prefix}-${one}-${suffix}`);

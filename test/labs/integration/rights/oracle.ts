@@ -1,4 +1,7 @@
-/** Reports what kube-apiserver allows a user: by a request as that user or, for resources of this server, by a SubjectAccessReview. */
+/**
+ * Determines what kube-apiserver allows a user to do. Sends a request as the user or, for resources of this server, a
+ * SubjectAccessReview.
+ */
 import { kube } from '../kube.ts';
 import { collectionPath, types, type Type } from './objects.ts';
 
@@ -10,14 +13,17 @@ export interface Caller {
   readonly token: string;
 }
 
-/** Query of a watch that ends after a second if it is allowed; only its head is read. */
+/** Query of a watch. An allowed watch ends after a second, and only the head of its response is read. */
 const watching = { watch: 'true', timeoutSeconds: 1, resourceVersion: '0' };
 
-/** Caches decisions, valid while bindings do not change. */
+/** Caches decisions of kube-apiserver. Create a new instance after each change of a binding. */
 export class Oracle {
   readonly #known = new Map<string, Promise<boolean>>();
 
-  /** `name` is '' for the whole collection. */
+  /**
+   * Returns whether the caller is allowed to use the verb on an object. If `name` is '', the request is for the whole
+   * collection.
+   */
   allows(caller: Caller, verb: Verb, type: Type, namespace: string, name = ''): Promise<boolean> {
     const path = collectionPath(type, namespace);
     return this.#once([caller.username, verb, path, name], async () => {
@@ -36,7 +42,10 @@ export class Oracle {
     });
   }
 
-  /** Decides about a Namespace: a list contains each Namespace that the user is allowed to get by a role in it. */
+  /**
+   * Returns whether the caller is allowed to see a Namespace. A list contains each Namespace that a Role in that
+   * namespace allows the caller to get.
+   */
   async allowsNamespace(caller: Caller, verb: Verb, name: string, isNamed: boolean): Promise<boolean> {
     const { namespaces } = types;
     const all = verb !== 'get' && (await this.allows(caller, verb, namespaces, '', isNamed ? name : ''));

@@ -1,4 +1,7 @@
-/** Random requests in every supported form, with what kube-apiserver allows of each. */
+/**
+ * Generates random requests in every supported form. Each request has functions that determine what kube-apiserver
+ * allows.
+ */
 import * as fc from 'fast-check';
 import { aggregated, gateway } from '../http.ts';
 import { collectionPath, componentNamespaces, namespaces, testSelector, types, type TestObject } from './objects.ts';
@@ -10,21 +13,21 @@ export interface Request {
   readonly url: string;
   readonly transport: Transport;
   readonly accept?: string;
-  /** Reports whether the response may show the object to the user. */
+  /** Returns whether the user is allowed to see the object in the response. */
   readonly allows: (oracle: Oracle, caller: Caller, object: TestObject) => Promise<boolean>;
   /**
-   * Selects the objects that the response must show if allowed. Undefined if the response may show any objects, as a
-   * page does.
+   * Returns whether the response must contain the object if the user is allowed to see it. Undefined if the response
+   * can contain any objects, as a page does.
    */
   readonly selects?: (object: TestObject) => boolean;
-  /** The response counts the selected objects in `totalItems`. */
+  /** True if `totalItems` in the response is the number of selected objects. */
   readonly counts?: boolean;
   /**
-   * A list of Namespaces contains each Namespace that the user is allowed to get by a role in it, even if another role
-   * allows more.
+   * True for a list of Namespaces that can omit objects. The list contains each Namespace that a Role in that namespace
+   * allows the user to get, even if another role allows more.
    */
   readonly isPartial?: boolean;
-  /** Reports whether the request is allowed; undefined if that depends on more than one right. */
+  /** Returns whether the request is allowed. Undefined if the decision depends on more than one right. */
   readonly isAllowed?: (oracle: Oracle, caller: Caller) => Promise<boolean>;
   /** Returns further problems of a response of status 200. */
   readonly finds?: (oracle: Oracle, caller: Caller, text: string) => Promise<readonly string[]>;
@@ -38,7 +41,10 @@ const apis = '/apis/resources.platform.io/v1alpha3';
 const verbOf = (transport: Transport, isObject: boolean): Verb =>
   transport === 'get' ? (isObject ? 'get' : 'list') : 'watch';
 
-/** Right to one object: to all objects of its namespace, or to its name if the request names it. */
+/**
+ * Returns whether the caller has the right to one object. This is the right to all objects of its namespace or, if the
+ * request names the object, the right to its name.
+ */
 async function allowsObject(
   oracle: Oracle,
   caller: Caller,
@@ -53,7 +59,10 @@ async function allowsObject(
 interface Filter {
   readonly query: string;
   readonly matches: (object: TestObject) => boolean;
-  /** The request names this object by a field selector, which requires only the right to that name. */
+  /**
+   * True if the filter is a field selector for the name of one object. Such a request requires only the right to that
+   * name.
+   */
   readonly selectsName?: boolean;
 }
 
@@ -116,7 +125,7 @@ function collections(objects: readonly TestObject[]): fc.Arbitrary<Request> {
         isLabelled ? `labelSelector=${testSelector}` : '',
         transport === 'get' ? '' : watchQuery,
       ];
-      // kube-apiserver filters such a watch by fewer criteria.
+      // Uncached resources are watched at kube-apiserver, which supports fewer filters.
       const isOther = transport !== 'get' && type.isUncached === true;
       const selects = (one: TestObject): boolean =>
         one.type === type && (within === '' || one.namespace === within) && matches(one);
@@ -167,7 +176,10 @@ function single(objects: readonly TestObject[]): fc.Arbitrary<Request> {
     });
 }
 
-/** Requests with a namespace for a cluster-scoped object: a right in the namespace covers only the Namespace itself. */
+/**
+ * Generates requests for cluster-scoped objects with a namespace in the path. A right in the namespace covers only the
+ * Namespace object itself.
+ */
 function nested(objects: readonly TestObject[]): fc.Arbitrary<Request> {
   const wide = objects.filter(({ namespace }) => namespace === '');
   const ofNamespaces = wide.filter(({ type }) => type === types.namespaces);
@@ -188,7 +200,10 @@ function nested(objects: readonly TestObject[]): fc.Arbitrary<Request> {
     });
 }
 
-/** Subresources, the old form of a watch, and other spellings of a path: any returned object must be allowed. */
+/**
+ * Generates requests for subresources, the deprecated form of a watch, and other spellings of a path. The user must be
+ * allowed to see any returned object.
+ */
 function odd(objects: readonly TestObject[]): fc.Arbitrary<Request> {
   const form = fc.constantFrom<(object: TestObject, other: string) => string>(
     ({ type, name }, other) => `/namespaces/${other}/${type.resource}/${name}/status`,
@@ -229,7 +244,10 @@ const tables = [
   'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1',
 ];
 
-/** Requests to the aggregated API: nodes of both the platform's group and the core group must be allowed. */
+/**
+ * Generates requests to the aggregated API. The user needs the right to nodes in both the platform's group and the core
+ * group.
+ */
 function aggregatedNodes(objects: readonly TestObject[]): fc.Arbitrary<Request> {
   const ofNodes = objects.filter(({ type }) => type === types.nodes);
   return fc
@@ -260,7 +278,7 @@ function aggregatedNodes(objects: readonly TestObject[]): fc.Arbitrary<Request> 
     });
 }
 
-/** Requests that kube-apiserver authorizes as the user named by the gateway. */
+/** Generates requests that the gateway forwards, and that kube-apiserver authorizes as the user. */
 function proxied(objects: readonly TestObject[]): fc.Arbitrary<Request> {
   return fc
     .record({ ...base, object: fc.constantFrom(...objects), isObject: fc.boolean(), isWide: fc.boolean() })
@@ -279,7 +297,9 @@ function proxied(objects: readonly TestObject[]): fc.Arbitrary<Request> {
     });
 }
 
-/** Components are visible to users who are allowed to list their kind in their namespace. */
+/**
+ * Generates requests for components. A user sees a component if the user is allowed to list its kind in its namespace.
+ */
 function components(objects: readonly TestObject[]): fc.Arbitrary<Request> {
   const component = objects.find(({ namespace }) => namespace === 'kube-system') as TestObject;
   return fc
@@ -295,7 +315,7 @@ function components(objects: readonly TestObject[]): fc.Arbitrary<Request> {
     }));
 }
 
-/** One of these requests, printed in a counterexample in readable form. */
+/** Generates one of these requests. A counterexample shows the request in readable form. */
 export const readable = (...weighted: fc.WeightedArbitrary<Request>[]): fc.Arbitrary<Request> =>
   fc
     .oneof(...weighted)

@@ -1,6 +1,6 @@
 /**
- * Random requests for resources that kube-apiserver does not serve: logs and users. SubjectAccessReviews determine what
- * is allowed.
+ * Generates random requests for resources that kube-apiserver does not serve: logs and users. SubjectAccessReviews
+ * determine whether a request is allowed.
  */
 import * as fc from 'fast-check';
 import { aggregated, gateway } from '../http.ts';

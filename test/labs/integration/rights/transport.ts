@@ -1,5 +1,6 @@
 /**
- * Sends a request over each transport of a client, and receives the complete response or the initial state of a watch.
+ * Sends a request over one of the transports of clients. Receives the complete response, or the initial events of a
+ * watch.
  */
 import http, { type IncomingMessage } from 'node:http';
 import https from 'node:https';
@@ -12,12 +13,12 @@ export const transports = ['get', 'lines', 'server-sent events', 'WebSocket'] as
 export type Transport = (typeof transports)[number];
 
 export interface Received {
-  /** Status; 200 also for an accepted WebSocket. */
+  /** Status of the response. An accepted WebSocket has status 200. */
   readonly status: number;
   readonly text: string;
 }
 
-/** Query of a watch that marks the end of its initial state. */
+/** Query of a watch in which a bookmark marks the end of the initial events. */
 export const watchQuery =
   'watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true';
 const endOfState = 'initial-events-end';
@@ -44,7 +45,7 @@ export interface Connected {
   readonly close: () => void;
 }
 
-/** Resolves with the head of the response, before its body is read. */
+/** Sends a request and resolves with the head of the response, before the body is read. */
 export async function connect(url: string, options: Options): Promise<Connected> {
   if (options.transport === 'WebSocket') return upgraded(url, options);
   const { token, transport, accept = 'application/json' } = options;
@@ -53,7 +54,7 @@ export async function connect(url: string, options: Options): Promise<Connected>
   return { status: stream.status, stream, close: () => void stream.destroy() };
 }
 
-// The strict client does not support other protocols.
+// Sends a WebSocket handshake with node:http, because the client in test/client does not support WebSockets.
 function upgraded(url: string, { token, accept = 'application/json' }: Options): Promise<Connected> {
   const headers = {
     authorization: `Bearer ${token}`,
