@@ -43,16 +43,19 @@ export const nativeHashFunctions: HashFunctions = {
   },
 };
 
+/** Returns random bytes as base64 without padding. */
+const randomBase64 = (bytes: number): string => randomBytes(bytes).toString('base64').replace(/=+$/, '');
+
 /**
  * Returns a well-formed hash with these parameters that no password has. Its digest is random, so that creating the
  * decoy computes no hash.
  */
 function decoyOf(parameters: HashParameters): string {
   const [name, ...costs] = parameters.split(':');
-  const base64 = (bytes: number): string => randomBytes(bytes).toString('base64').replace(/=+$/, '');
-  if (name === 'bcrypt') return `$2b$${costs[0]?.padStart(2, '0')}$${base64(40).replaceAll('+', '.').slice(0, 53)}`;
+  if (name === 'bcrypt')
+    return `$2b$${costs[0]?.padStart(2, '0')}$${randomBase64(40).replaceAll('+', '.').slice(0, 53)}`;
   const [memory, passes, lanes] = costs;
-  return `$argon2id$v=19$m=${memory},t=${passes},p=${lanes}$${base64(16)}$${base64(32)}`;
+  return `$argon2id$v=19$m=${memory},t=${passes},p=${lanes}$${randomBase64(16)}$${randomBase64(32)}`;
 }
 
 const workOf = (parameters: HashParameters): number =>
