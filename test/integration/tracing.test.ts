@@ -1,5 +1,5 @@
 /** Traces of this server and a real kube-apiserver, decoded with the OTLP types of test/clients/go/collector. */
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
@@ -7,11 +7,17 @@ import { freePort } from '../../hack/cluster/chosen.ts';
 import { configure } from '../labs/integration/configure.ts';
 import { stopApiserver } from '../labs/integration/control-plane.ts';
 import { eventually } from '../labs/integration/eventually.ts';
-import { apisPath, call, gateway, type HttpResponse } from '../labs/integration/http.ts';
+import { Browser, formIn } from '../fakes/browser.ts';
+import { apisPath, call, gateway, secureGateway, type HttpResponse } from '../labs/integration/http.ts';
+import { create, releasePath, remove } from '../labs/integration/kube.ts';
 import { lab } from '../labs/integration/lab.ts';
-import { adminToken } from '../labs/integration/login.ts';
+import { adminToken, passwordForm, postForm } from '../labs/integration/login.ts';
+import { startOpenIDProvider } from '../labs/integration/openid-provider.ts';
 import { startProgram, type Program } from '../labs/integration/program.ts';
+import { remember } from '../labs/integration/secrets.ts';
 import { startNamed } from '../labs/integration/servers.ts';
+import { createSlapd, ldapProvider, service, suffix } from '../labs/integration/slapd.ts';
+import { removeUser } from '../labs/integration/user-objects.ts';
 
 /** opentelemetry.proto.trace.v1.Span as JSON. Its IDs are in base64. */
 interface Span {
@@ -118,4 +124,84 @@ test('the span of an aggregated request is linked to the span of kube-apiserver'
   const [link] = aggregated.links ?? [];
   const theirs = await spanOf('CLIENT', ({ spanId }) => spanId === link?.spanId);
   expect(theirs.traceId).toBe(link?.traceId);
+});
+
+describe('the span of a login', () => {
+  const secret = 'traced-provider';
+
+  /** Runs a login while the provider is configured. Returns the names of the requests to the provider, in order. */
+  async function requestsOf(
+    provider: object,
+    secretValue: string,
+    logIn: () => Promise<HttpResponse>,
+  ): Promise<string[]> {
+    await create(`${releasePath}/secrets`, { metadata: { name: secret }, stringData: { secret: secretValue } });
+    const withoutProvider = await configure(({ authentication }) => {
+      authentication['identityProviders'] = [provider];
+    });
+    try {
+      const response = await eventually('the provider is available', async () => {
+        const login = await logIn();
+        expect(login.status).toBe(200);
+        return login;
+      });
+      const own = await spanOf(
+        'SERVER',
+        (span) => attribute(span, 'audit-id') === response.headers['audit-id'] && span.parentSpanId === undefined,
+      );
+      return spans()
+        .filter((span) => span.parentSpanId === own.spanId)
+        .filter((span) => attribute(span, 'service.peer.name') === 'identity-provider')
+        .map(({ name }) => name);
+    } finally {
+      await withoutProvider();
+      await remove(`${releasePath}/secrets/${secret}`);
+    }
+  }
+
+  test('the span of a login through LDAP has a child span for the search and one for the bind', async () => {
+    const password = 'of the directory 5520';
+    remember(password, service.password);
+    const unit = `dn: ou=people,${suffix}\nobjectClass: organizationalUnit\nou: people\n`;
+    const person = `dn: uid=tracy,ou=people,${suffix}\nobjectClass: inetOrgPerson\nuid: tracy\ncn: Tracy\nsn: Tracy\nuserPassword: ${password}\n`;
+    const slapd = await createSlapd(`${unit}\n${person}`);
+    await slapd.start();
+    try {
+      const provider = ldapProvider(slapd, { name: secret, key: 'secret' }, { groupSearch: undefined });
+      const logIn = (): Promise<HttpResponse> => postForm(passwordForm('tracy', password));
+      expect(await requestsOf(provider, service.password, logIn)).toEqual(['search', 'bind']);
+    } finally {
+      await slapd.stop();
+      await removeUser('tracy');
+    }
+  });
+
+  test('the span of a login through OpenID Connect has a child span for the discovery of the provider', async () => {
+    const { issuer } = (await call(`${gateway()}/.well-known/openid-configuration`)).json as { issuer: string };
+    const openid = await startOpenIDProvider([`${issuer}/oauth/callback/sso`]);
+    const { clientSecret, caCertificate } = openid;
+    const oidc = {
+      issuer: openid.issuer,
+      clientID: 'platform',
+      clientSecretRef: { name: secret, key: 'secret' },
+      caCertificate,
+    };
+    const browser = new Browser(async (path, { method = 'GET', headers = {}, body }) =>
+      call(`${secureGateway()}${path}`, {
+        method,
+        headers: headers as Record<string, string>,
+        ...(body === undefined ? {} : { body }),
+      }),
+    );
+    const logIn = async (): Promise<HttpResponse> => {
+      const page = await browser.open('/oauth/account');
+      const { form_token = '', next = '' } = formIn(page.text).fields;
+      return await browser.send('/oauth/login/sso', { form_token, next });
+    };
+    try {
+      expect(await requestsOf({ name: 'sso', type: 'OIDC', oidc }, clientSecret, logIn)).toEqual(['GET']);
+    } finally {
+      await openid.stop();
+    }
+  });
 });
