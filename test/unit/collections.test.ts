@@ -47,6 +47,7 @@ const argued: Readonly<Record<string, readonly string[]>> = {
   'its keys are names in the configuration, or it follows the configuration': [
     'accounts/directory/directory Directory parameters',
     'accounts/providers/identity-providers IdentityProviders created',
+    'accounts/providers/identity-providers IdentityProviders failures',
     'accounts/providers/identity-providers IdentityProviders slots',
     'accounts/providers/password-providers find failures',
     'accounts/passwords/passwords Passwords decoys',
