@@ -1,6 +1,7 @@
 /** Deletes expired and revoked sessions. Several replicas can sweep at the same time without harm. */
 import { parseMilliseconds, repeat, type Clock } from '../../runtime/time.ts';
 import type { Logger } from '../../runtime/logger.ts';
+import { Slice } from '../../runtime/slice.ts';
 import type { Lifetimes } from './lifetimes.ts';
 import type { SessionStore } from './session-store.ts';
 import type { Session, SessionSpec } from './session.ts';
@@ -40,7 +41,10 @@ export class Sweeper {
     const { store, lifetimes, maySweep, log } = this.#options;
     if (!maySweep()) return;
     let failures = 0;
+    const slice = new Slice();
     for (const { metadata } of store.allWatched()) {
+      // A check takes a microsecond, and there may be 100,000 sessions.
+      if (slice.isOver) await slice.next();
       if (this.#stopped.signal.aborted || failures === maxFailures) return;
       try {
         // Another replica may have deleted the session in the meantime.

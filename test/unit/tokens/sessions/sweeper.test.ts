@@ -1,6 +1,10 @@
 import { describe, expect, test } from '@jest/globals';
 import { newSessionID } from '../../../../src/tokens/refresh-tokens.ts';
+import { Lifetimes } from '../../../../src/tokens/sessions/lifetimes.ts';
+import type { SessionStore } from '../../../../src/tokens/sessions/session-store.ts';
+import { Sweeper } from '../../../../src/tokens/sessions/sweeper.ts';
 import { KubeError, unreachable } from '../../../../src/cluster/client/kube-error.ts';
+import { FakeClock, settle } from '../../../labs/cluster-fakes.ts';
 import {
   failing,
   granted,
@@ -48,7 +52,40 @@ describe('the session sweep', () => {
     for (let index = 0; index < 1_000; index += 1)
       cluster.put(path, { ...session, metadata: { name: newSessionID() }, status: { phase: 'Revoked' } });
     await clock.advance(minute);
+    while (stored(cluster).length > 1) await settle();
     expect(namesIn(cluster)).toEqual([session.metadata.name]);
+  });
+
+  test('the session sweep lets other tasks run while it checks many sessions', async () => {
+    const clock = new FakeClock();
+    const tasks: string[] = [];
+    const store = {
+      allWatched: () => Array.from({ length: 5 }, () => ({ metadata: { name: newSessionID() } })),
+      watched() {
+        tasks.push('check');
+        // Longer than a slice.
+        const end = performance.now() + 3;
+        while (performance.now() < end);
+      },
+    };
+    const sweeper = new Sweeper({
+      store: store as unknown as SessionStore,
+      lifetimes: new Lifetimes(() => lifetimes, clock),
+      maySweep: () => true,
+      isDismissed: () => false,
+      clock,
+      log: silent,
+    });
+    sweeper.start();
+    const other = (): void => {
+      tasks.push('other');
+      if (tasks.filter((task) => task === 'check').length < 5) setImmediate(other);
+    };
+    setImmediate(other);
+    await clock.advance(minute);
+    while (tasks.filter((task) => task === 'check').length < 5) await settle();
+    sweeper.stop();
+    expect(tasks.slice(tasks.indexOf('check'), tasks.lastIndexOf('check'))).toContain('other');
   });
 
   test('the session sweep is aborted when the cluster rejects consecutive deletions', async () => {
