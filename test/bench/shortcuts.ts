@@ -13,7 +13,9 @@ import { setImmediate as immediate } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import type { Request, Response } from 'express';
 import { Client } from 'undici';
+import { accessReview } from '../../src/auth/authorizers/access-review.ts';
 import type { UserInfo } from '../../src/auth/user.ts';
+import type { KubeClient } from '../../src/cluster/client/client.ts';
 import { createUpstream, identityOf, type Upstream } from '../../src/cluster/client/upstream.ts';
 import { addressOf } from '../../src/cluster/wire/connections.ts';
 import { forward } from '../../src/gateway/proxy.ts';
@@ -361,6 +363,21 @@ async function ownConnections(): Promise<Compared> {
   };
 }
 
+function reviewKey(): Compared {
+  const review = { status: { allowed: true } };
+  const client = { json: async () => review } as unknown as KubeClient;
+  const authorizer = accessReview(client);
+  const manyGroups = Array.from({ length: 50 }, (_, index) => `company:team-${index}`);
+  const attributes = { verb: 'get', group: '', resource: 'nodes', name: 'node-17' };
+  const caller = { ...alice, groups: manyGroups };
+  return {
+    name: 'the digest of a caller with 50 groups',
+    min: 2,
+    short: () => authorizer.authorize(caller, attributes),
+    plain: () => authorizer.authorize({ ...caller }, attributes),
+  };
+}
+
 function visits(): Compared {
   const objects = Array.from({ length: 5_000 }, (_, index) => ({ rack: index % 10 }));
   const waiting = { signal: new AbortController().signal };
@@ -405,6 +422,7 @@ for (const make of [
   smallPieces,
   proxied,
   ownConnections,
+  reviewKey,
   visits,
   refreshKey,
 ]) {

@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import { BoundedCache, InProgress } from '../../runtime/bounded-cache.ts';
 import { serviceUnavailable } from '../../runtime/errors.ts';
 import { laneSizes, type KubeClient } from '../../cluster/client/client.ts';
@@ -120,9 +121,22 @@ export function accessReview(client: KubeClient, clock: () => number = () => per
   };
 }
 
-function keyOf({ username, uid, groups, extra }: UserInfo, attributes: Attributes): string {
+/** Digests of users, so that a user with many groups is not written as JSON for each decision. */
+const digests = new WeakMap<UserInfo, string>();
+
+function digestOf(user: UserInfo): string {
+  let digest = digests.get(user);
+  if (digest === undefined) {
+    const { username, uid, groups, extra } = user;
+    digest = hash('sha256', JSON.stringify([username, uid, groups, extra]), 'base64');
+    digests.set(user, digest);
+  }
+  return digest;
+}
+
+function keyOf(user: UserInfo, attributes: Attributes): string {
   const { verb } = attributes;
-  if ('path' in attributes) return JSON.stringify([username, uid, groups, extra, verb, attributes.path]);
+  if ('path' in attributes) return JSON.stringify([digestOf(user), verb, attributes.path]);
   const { group, resource, subresource = '', namespace = '', name = '' } = attributes;
-  return JSON.stringify([username, uid, groups, extra, verb, group, resource, subresource, namespace, name]);
+  return JSON.stringify([digestOf(user), verb, group, resource, subresource, namespace, name]);
 }
