@@ -30,7 +30,7 @@ Object.assign(globalThis, { __stryker__: switches });
 /** Coverage key of hooks that run once for several tests. */
 const shared = 'hooks';
 const hookTimeout = 15_000;
-/** A mutant counts as an endless loop if it is reached more often than this multiple of the hits in the baseline. */
+/** A mutant counts as an endless loop after 1,000 hits plus this multiple of its hits in the baseline. */
 const loopFactor = 200;
 
 const send = (message: Message): void => void process.send?.(message);

@@ -72,7 +72,8 @@ export function createHttpHandler(routes: readonly Route[], options: ChainOption
     authentication(options.authenticator, awaitingAuthentication(requests)),
     audit(options.auditor),
     inFlight(requests),
-    // This filter precedes the access review, so that a stream also ends if its session is revoked during the review.
+    // This filter precedes the access review, so that a stream also ends if the identity that opened it is revoked
+    // during the review.
     options.openStreams.filter(options.authenticator),
     impersonation(options.authorizer, options.gateway),
     authorization(options.authorizer),

@@ -152,8 +152,8 @@ export interface RequestContext {
   /** Calls `listener` when `user` changes while a stream is open, for example its groups. */
   onUserChange(listener: () => void): void;
   /**
-   * Guards an open stream: calls `check` every 10 s and when `user` changes, and `refuse` with a StatusError 4xx that
-   * `check` throws. The stream continues if the check fails for another reason.
+   * Guards an open stream: calls `check` every 10 s and when `user` changes, and `refuse` with a StatusError 4xx other
+   * than 429 that `check` throws. The stream continues if the check fails for another reason.
    */
   onRecheck(check: () => Promise<void>, refuse: (error: StatusError) => void): void;
 }

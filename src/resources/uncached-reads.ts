@@ -1,6 +1,6 @@
 /**
  * Serves uncached resources at /kapis (docs/reference/api.md). Each request reads the objects from kube-apiserver as
- * the caller, and supports the same filters, orders and pages as for cached resources. Watches are forwarded.
+ * the caller, and supports the same filters, orders and pages as a read of cached resources. Watches are forwarded.
  */
 import { holderOf } from '../auth/user.ts';
 import { Slots } from '../runtime/slots.ts';

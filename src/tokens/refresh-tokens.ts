@@ -78,7 +78,8 @@ export class RefreshTokens {
   }
 
   /**
-   * Returns the session to which a token belongs, even if the token was used before; undefined if the seal is invalid.
+   * Returns the session to which a token belongs, even if the token was used before; undefined if the token has no
+   * valid seal.
    */
   sessionOf(token: string): string | undefined {
     const [, body, sid, seal] = shape.exec(token) ?? [];

@@ -1,6 +1,6 @@
 /**
- * Records traces with the OpenTelemetry SDK. This module and those that it imports are loaded only while tracing is on
- * (ADR 15). No other files import the SDK.
+ * Records traces with the OpenTelemetry SDK. Only this module, bounded-processor.ts and span-attributes.ts import
+ * packages of OpenTelemetry. These modules are loaded only while tracing is on (ADR 15).
  */
 import type { IncomingHttpHeaders } from 'node:http';
 import { hostname } from 'node:os';

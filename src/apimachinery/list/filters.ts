@@ -46,7 +46,7 @@ export const propertyIs =
     sharedFilter(`${property}=${text}`, (object) => object[property] === text, inIndex(property, [text])),
   ];
 
-/** Creates a filter for objects with an owner that has the given property. */
+/** Creates a filter for objects with an owner whose `property` equals a given text. */
 export const ownedBy =
   (property: 'uid' | 'kind') =>
   (text: string): Filters => [

@@ -22,7 +22,7 @@ export const cacheFile = (parts: readonly string[], home: string = homedir()): s
   return join(home, '.kube/cache/platform-apiserver', `${name}.json`);
 };
 
-/** Reads the cached tokens; undefined if there are none. Reports a file that cannot be trusted or read. */
+/** Returns the cached tokens; undefined if there are none. Reports a file that cannot be trusted or read. */
 export async function readTokens(file: string, report: (note: string) => void): Promise<CachedTokens | undefined> {
   try {
     const tokens = tokensIn((parse(await readOwn(file)) ?? {}) as Readonly<Record<string, unknown>>);

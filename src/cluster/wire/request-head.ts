@@ -20,8 +20,8 @@ export interface RequestHead {
 type HeaderFields = Readonly<Record<string, string | readonly string[]>>;
 
 /**
- * Returns alternating names and values; a header with several values appears once per value. A later layer replaces
- * headers of earlier layers. Header names are case-insensitive (RFC 9110 section 5.1).
+ * Returns alternating names and values; a header with several values appears once per value. A header of a later layer
+ * replaces the headers with the same name in earlier layers. Names are case-insensitive (RFC 9110 section 5.1).
  */
 export function fieldsOf(...layers: readonly HeaderFields[]): string[] {
   const fields = new Map<string, string[]>();

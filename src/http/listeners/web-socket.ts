@@ -1,7 +1,7 @@
 /**
  * WebSockets (RFC 6455). A handshake passes the filters like any other request. A refused handshake gets an ordinary
  * response, after which the connection is closed. The handler accepts the handshake. Origin is not checked, because
- * browsers never add credentials to requests for this server by themselves.
+ * browsers never add the credentials that a handshake needs by themselves.
  */
 import type { Request, Response } from 'express';
 import { createHash } from 'node:crypto';

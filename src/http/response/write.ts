@@ -146,7 +146,7 @@ export const writeDone = (req: Request, res: Response): Promise<void> =>
 
 /**
  * Calls `send` with batches of pieces, in which small pieces are joined. `send` resolves when it no longer needs the
- * batch; and it resolves to false if no further batches must be sent.
+ * batch, and resolves to false if it needs no further batches.
  */
 async function inBatches(
   parts: Streamed['parts'],

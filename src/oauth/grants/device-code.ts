@@ -54,7 +54,7 @@ export function deviceCodeGrant({ directory, sessions, clock }: GrantParts): Gra
     grantType: deviceGrantType,
     parameters: { device_code: described('`device_code` from `POST /oauth/device_authorization`', text) },
     async find({ fields: { device_code: code }, client, isRetry }) {
-      // A code with an invalid HMAC was not issued by this server and must not fill the cache.
+      // A code without a valid HMAC was not issued by this server and must not fill the cache.
       const sid = sessions.codes.sessionOf(code);
       if (sid !== undefined && !isRetry) checkInterval(sid);
       const found = await sessions.codes.find(code, client.name, isRetry);

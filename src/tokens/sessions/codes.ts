@@ -81,7 +81,7 @@ export class Codes {
     return token;
   }
 
-  /** Returns the name of the session to which a code belongs; undefined if the HMAC of the code is invalid. */
+  /** Returns the name of the session to which a code belongs; undefined if the code has no valid HMAC. */
   sessionOf(code: string): string | undefined {
     return this.#tokens.sessionOf(code);
   }

@@ -212,7 +212,8 @@ class Docs {
 }
 
 /**
- * Returns whether a text can be an operation ID. Otherwise a link to this page could put arbitrary text on the page.
+ * Returns whether a text can be an operation ID. Without this check, a link to this page could put arbitrary text on
+ * the page.
  */
 const isId = (text: string): boolean => /^\w{1,200}$/.test(text);
 
