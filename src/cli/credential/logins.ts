@@ -27,7 +27,7 @@ const device: TerminalLogin = {
   async logIn(server) {
     const authorization = deviceOf(await server.post('/oauth/device_authorization', cli));
     if (authorization === undefined)
-      throw new Error('unexpected response from the server; check that --server is the URL of the platform');
+      throw new Error('unexpected response from the server; check that its URL is the URL of the platform');
     const { code, userCode, address, interval, life } = authorization;
     process.stderr.write(
       `Open ${terminalSafe(address)}\nand authorize the device with the code ${terminalSafe(userCode)}\n`,

@@ -94,4 +94,4 @@ export class SessionRequests {
 }
 
 const unavailable = (error: KubeError): StatusError =>
-  serviceUnavailable('sessions cannot be read at the moment', 1, error);
+  serviceUnavailable('sessions cannot be read or written at the moment', 1, error);
