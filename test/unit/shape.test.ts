@@ -12,7 +12,7 @@ const grant = ['config/schema.ts', 'oauth/grants/index.ts'];
 /** Clients of the token endpoint: the credential plugin and the page at /docs. */
 const [plugin, page] = ['cli/credential/', 'docs/explorer/browser/'];
 
-/** The names of log stores, grants and identity providers. `places` are the only files of src that contain a name. */
+/** Log stores, grants and identity providers. `places` are the only files and folders of src that contain the name. */
 const additions: readonly (readonly [what: string, name: RegExp, places: readonly string[]])[] = [
   ['log store loki', /loki/i, [...logStore, 'logs/stores/loki/']],
   // OpenSearch and Elasticsearch share a query language, and therefore a folder.

@@ -56,7 +56,7 @@ test('only the replica that holds the Lease deletes expired sessions', async () 
   try {
     const { username: userName, uid: userUID } = accounts.directory.account('alice') ?? { username: '', uid: '' };
     const { session } = await accounts.sessions.create({ userName, userUID, clientID: 'gone' });
-    // The DELETE request fails on this replica, so the other replica could find the expired session too.
+    // The DELETE request fails on this replica, so the session remains and the other replica could delete it.
     accounts.client.before = ({ method }) => {
       if (method === 'DELETE') throw unreachable(new Error('reset'));
     };

@@ -115,7 +115,7 @@ describe('a 401 of kube-apiserver', () => {
   });
 });
 
-test('a forwarded response has only the headers of kube-apiserver, without the default headers of this server', async () => {
+test('a forwarded response has the headers of kube-apiserver instead of the default headers of this server', async () => {
   kube.serve = (_, res) => {
     res.writeHead(200, 'Fine', { 'Cache-Control': 'max-age=5', 'Content-Type': 'text/plain', ETag: '"a"' });
     res.end('body');

@@ -220,7 +220,7 @@ test('an open watch with a token of kube-apiserver ends within ten seconds after
     };
     await jest.advanceTimersByTimeAsync(10_100);
     await settle();
-    // The other watch stays open: the server is notified when its session is revoked.
+    // The other watch stays open: its session reports a revocation, so its token is not authenticated again.
     expect(openStreams.size).toBe(1);
     expect((await reviewed.response).status).toBe(200);
     openStreams.endAll(0);

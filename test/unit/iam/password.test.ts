@@ -65,7 +65,7 @@ describe("the caller's own password", () => {
     }
   });
 
-  test("the caller's own password cannot be changed after too many wrong passwords, each of which requires one hash", async () => {
+  test("the caller's own password cannot be changed after too many wrong passwords, each of which causes one hash computation", async () => {
     const token = await lab.login('bob');
     for (let attempt = 0; attempt < 5; attempt += 1) {
       await lab.call(token, 'PUT', 'users/~/password', { ...change, currentPassword: 'wrong' });

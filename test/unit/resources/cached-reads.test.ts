@@ -86,7 +86,7 @@ describe('a list of cached objects', () => {
       expect(await refused(routes, `${path}?${query}`)).toMatchObject({ code });
   });
 
-  test('a list of cached objects with limit=0 has no items', async () => {
+  test('a list of cached objects has no items if limit is 0 or no object matches', async () => {
     expect((await get(routes, `${path}?limit=0`)).body.items).toEqual([]);
     expect((await get(routes, `${path}?name=x&managedFields=true`)).body).toMatchObject({ items: [], totalItems: 0 });
   });

@@ -194,7 +194,7 @@ test.each(doors)(
             remove(step.name);
             store.apply('DELETED', node(step.name, { resourceVersion: version, labels, annotations }));
           } else if (step.do === 'relist') {
-            // The new list contains a change, and lacks objects whose deletions no watch has sent.
+            // The new list contains a change, and lacks objects whose deletions, of unknown order, no watch has sent.
             put(step.name, step.env);
             const gone = ['c', 'd'].filter((name) => state().has(name));
             const present = [...state().keys()].filter((name) => !gone.includes(name));

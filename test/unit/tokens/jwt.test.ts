@@ -516,7 +516,7 @@ describe('an id_token as a bearer token', () => {
   );
 
   // evidence: id-token-unlisted
-  test('an id_token of a client that is not in idTokenClients is rejected as a bearer token, and the error gives the reason', () => {
+  test('an id_token of a client that is not in idTokenClients is rejected as a bearer token even when the token is cached, and the error gives the reason', () => {
     const { tokens } = lab();
     const token = issue('platform');
     for (let times = 0; times < 2; times += 1) {

@@ -176,7 +176,7 @@ describe('a login at an OpenID provider', () => {
       'an expiry beyond the tolerance': () => ({ exp: now() - 60 }),
       'no expiry': () => ({ exp: undefined }),
     }).map(([what, claims]): [string, () => unknown] => [
-      `an id_token of ${what}`,
+      `an id_token with ${what}`,
       () => {
         server.claims = { ...server.claims, ...claims() };
         return comeBack();

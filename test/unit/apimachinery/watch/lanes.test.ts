@@ -1,4 +1,4 @@
-/** Watches with expensive filters delay only watches of the same user. Each look-up takes one millisecond. */
+/** Watches with expensive filters delay only watches of the same user. In these tests each look-up takes 1 ms. */
 import { afterEach, beforeEach, expect, jest, test } from '@jest/globals';
 import type { Route } from '../../../../src/http/route.ts';
 import { kapisRoutes } from '../../../../src/resources/routes.ts';

@@ -637,7 +637,7 @@ describe('an uncached resource', () => {
     expect(upstream?.destroyed).toBe(true);
   });
 
-  test('an uncached resource is watched in all namespaces until the caller loses permission for all namespaces', async () => {
+  test('an uncached resource is watched in all namespaces until the caller is no longer allowed to watch all namespaces', async () => {
     const { response, recheck, done } = call(routes, `${base}/secrets?watch=1`);
     await settle();
     await recheck();

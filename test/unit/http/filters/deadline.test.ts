@@ -54,7 +54,7 @@ describe('a request whose handler never responds', () => {
 test.each([
   ['is sent after the watch if the response is ready', true, /first[^]*last[^]*second$/],
   ['ends the connection after the watch if the response is incomplete', false, /first[^]*last\r\n0\r\n\r\n/],
-])('a pipelined response whose deadline passes behind a watch %s', async (_, isReady, expected) => {
+])('a pipelined response whose deadline passes during its wait behind a watch %s', async (_, isReady, expected) => {
   const { promise: ended, resolve: end } = Promise.withResolvers<void>();
   const { promise: isHandled, resolve: handled } = Promise.withResolvers<void>();
   const both = doing(async (_req, res, { info, signal }) => {

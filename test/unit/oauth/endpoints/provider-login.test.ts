@@ -63,7 +63,7 @@ describe('starting a login at a provider', () => {
 });
 
 describe('a failed login at a provider', () => {
-  test('the error page for a login at a provider that cannot start has a link to the page that required the login', async () => {
+  test('when a login at a provider cannot start, the error page has a link to the page that required the login', async () => {
     const browser = browserOf(await lab());
     const page = await browser.open(withCode);
     const { form_token = '' } = formIn(page.text).fields;

@@ -73,7 +73,7 @@ describe('an authorization code', () => {
     expect(await granted(replica.sessions, (redeemed as Redeemed).refreshToken ?? '')).toEqual(expect.any(String));
   });
 
-  test('redeeming an authorization code starts a session without an idle timeout if no refresh token is allowed', async () => {
+  test('redeeming an authorization code starts a session without a refresh token or an idle timeout if no refresh token is allowed', async () => {
     const code = await replica.sessions.codes.create({ ...login, code: { redirectURI } }, minute, false);
     const redeemed = (await redeem(replica.sessions, code, { isRefreshable: false })) as Redeemed;
     expect(redeemed).not.toHaveProperty('refreshToken');
