@@ -126,7 +126,10 @@ function ratio(values: readonly number[], by: readonly number[]): Ratio {
   return { median: median(all), lowest: Math.min(...all), highest: Math.max(...all) };
 }
 
-/** Returns whether the medians of the builds differ by more than the two servers of this build in any round. */
+/**
+ * Returns whether this build takes more CPU time than the other build, by more than the two servers of this build differ
+ * in any round.
+ */
 export const isWorse = ({ change, equal }: Comparison): boolean =>
   change.median > Math.max(1, equal.highest, 1 / equal.lowest);
 

@@ -410,4 +410,4 @@ const newest = (count: number): string[] =>
 
 const found = (names: readonly string[]): Expected => ({ total: names.length, names: names.slice(0, pageSize) });
 
-const inZone = (index: number): boolean => index % 6 === 0; // Nodes of region-1a.
+const inZone = (index: number): boolean => index % 6 === 0; // Nodes in the zone region-1a.

@@ -12,7 +12,7 @@ import { numbered, problemOf, type Request } from './requests.ts';
 import { ascending, quantile } from './statistics.ts';
 
 const maxRequests = 1_000_000;
-/** Minimum number of requests of the warm-up, and its maximum duration in milliseconds. */
+/** Minimum and maximum duration of the warm-up in milliseconds. */
 const warmUp = { minRequests: 200, maxDuration: 500 };
 /** Maximum number and maximum total bytes of the responses that are checked completely. */
 const checked = { max: 30, bytes: 2e6 };
@@ -42,8 +42,8 @@ let next = 0;
 let number = Date.now();
 
 /**
- * Sends requests over every connection, one after the other, while `shouldContinue` returns true and no response is
- * wrong. The requests are taken in turn from the first `among` requests.
+ * Sends requests over all connections in parallel, one at a time over each connection, while `shouldContinue` returns
+ * true and no response is wrong. The requests are taken in turn from the first `among` requests.
  */
 async function run(
   shouldContinue: () => boolean,

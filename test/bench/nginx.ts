@@ -16,7 +16,7 @@ export interface Nginx {
   readonly tls: Target;
   /** PIDs of the nginx master process and its workers. */
   readonly pids: readonly number[];
-  /** Path of the folder in the URLs of the files. */
+  /** Path of the folder that contains the files. */
   readonly folder: string;
   /** Size of each file in bytes. */
   readonly sizes: Readonly<Record<string, number>>;

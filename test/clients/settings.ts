@@ -32,7 +32,10 @@ export function secretOf(client: string): string {
   return secret;
 }
 
-/** Registers the documented clients, and sets an issuer that the clients can resolve without cluster DNS. */
+/**
+ * Registers the documented clients with generated secrets in the configuration. Sets an issuer that the clients can
+ * resolve without cluster DNS.
+ */
 export function registerClients(configuration: Configuration): void {
   const { authentication, gateway } = parse(settingsOf('Register the clients').join('')) as Registered;
   configuration.authentication['issuer'] = secureGateway();

@@ -408,7 +408,7 @@ const openAggregated = (parameters: string, user = 'alice'): Promise<Message> =>
   lab.open('aggregated', `${aggregated}?${parameters}`, { headers: { 'x-remote-user': user } });
 
 describe('a log stream through the aggregator', () => {
-  test('a log tail through the aggregator ends before kube-apiserver would abort it, and its last message names a path without a time limit', async () => {
+  test('a log tail through the aggregator ends before kube-apiserver would abort it, and its last message names a path that bypasses kube-apiserver', async () => {
     const response = await openAggregated('follow=true&pods=db-0&timeout=1s');
     await write('shop/db-0/main', 'before the end');
     const lines = (await consumers.text(response)).split('\n').filter((one) => one !== '');

@@ -438,7 +438,7 @@ describe('informers of client-go', () => {
       expect(await through(`/api/v1/namespaces/${namespace}`)).toMatchObject({ status: 404 });
     });
 
-    test('informers receive nodes that were created and deleted while no replica was available', async () => {
+    test('informers report nodes that were created or deleted while no replica was available', async () => {
       await eventually('kube-apiserver reaches the server again', async () => {
         expect({ come: await isServed(come), gone: await isServed(gone) }).toEqual({ come: true, gone: false });
       });

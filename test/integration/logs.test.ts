@@ -181,7 +181,7 @@ describe('logs through the aggregator', () => {
     await remove(`${binding}/logs-reader`);
   });
 
-  test('a log tail through the aggregator ends before kube-apiserver would abort it, and its last message names a path without a time limit', async () => {
+  test('a log tail through the aggregator ends before kube-apiserver would abort it, and its last message names a path that bypasses kube-apiserver', async () => {
     const { status, body } = await kube().stream(`${aggregated}?follow=true&pods=till&timeout=4s`);
     expect(status).toBe(200);
     let count = 0;

@@ -10,7 +10,7 @@ PROTECTED = {"~", *os.environ["PROTECTED"].split(",")}
 
 @schemathesis.hook
 def map_path_parameters(context, path_parameters):
-    """Makes writes of users that other tests need change the user `victim` instead."""
+    """Replaces the names of users that other tests need with `victim`, except in reads."""
     name = (path_parameters or {}).get("name")
     if name in PROTECTED and context.operation.method.upper() != "GET":
         return {**path_parameters, "name": "victim"}
@@ -19,7 +19,10 @@ def map_path_parameters(context, path_parameters):
 
 @schemathesis.hook
 def filter_case(context, case):
-    """Drops unknown headers, which HTTP ignores, and methods other than GET at health checks, which get no 405."""
+    """Drops cases that the server need not reject.
+
+    HTTP ignores unknown headers, and a health check with `verbose` does not report which methods it supports.
+    """
     if any(name.lower().startswith("x-schemathesis-unknown") for name in case.headers or {}):
         return False
     # The client interprets this value itself and does not send it.

@@ -39,7 +39,7 @@ const flows: Tool['flows'] = {
   'reads the log of a pod': through('logs', ['the first line']),
 };
 
-/** Flow of leader election, which client-java no longer provides since version 26. */
+/** Flow of leader election, which client-java has not provided since version 26. */
 const leader = through('leader', ['first leads', 'first stops', 'second leads', 'second stops']);
 
 export const fabric8: Tool = {

@@ -65,8 +65,8 @@ type Phrase = readonly RegExp[];
 const escaped = (text: string): string => text.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&');
 
 /**
- * Returns the phrase that a keyword matches in a store without punctuation. If the keyword begins or ends with
- * punctuation, the adjacent word must match completely.
+ * Returns the phrase by which a store that ignores punctuation finds a keyword. A blank or punctuation at the start or
+ * end of the keyword marks the start or end of a word.
  */
 function phraseIn(keyword: string): Phrase {
   const words = wordsIn(keyword);

@@ -70,7 +70,7 @@ const selections: readonly (readonly [name: string, Partial<Selection>])[] = [
   ['a namespace that does not exist', { namespaces: new Map([['no-such', 0]]) }],
   ['a namespace that is visible from the time of a record on', { ...wide, namespaces: new Map([['edges', edge]]) }],
   [
-    'a namespace that is visible from the second after a record on',
+    'a namespace that is visible from the next second after a record',
     {
       namespaces: new Map([
         ['edges', edge + 1],

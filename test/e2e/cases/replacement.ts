@@ -65,7 +65,7 @@ export const replacement: Case = {
           ),
         ),
       ),
-      step('clients get a response to every request after a replica is killed, if they retry', async () => {
+      step('every request succeeds after a replica is killed, if clients retry', async () => {
         const [victim] = await pods(cluster);
         return loaded(async () => {
           kill(victim);

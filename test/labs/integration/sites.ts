@@ -14,7 +14,7 @@ export interface Sites {
   readonly certificate: string;
   /** URL of a callback at a loopback port, as a program on the user's machine opens it. */
   readonly loopback: string;
-  /** Responses, by URL without the query. For any other URL, the response is a page that reports the missing entry. */
+  /** Responses, by URL without the query. For any other URL, the response is the page "You have arrived." */
   readonly pages: Map<string, Shown>;
   /** Requested URLs in order. */
   readonly visits: URL[];
