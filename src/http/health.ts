@@ -84,7 +84,7 @@ function routesOf(path: string, description: string, checks: Checks): Route[] {
       method: 'get',
       path: `${path}/:check`,
       summary: `Run one ${subject} check`,
-      description: `Runs one of the checks of \`${path}\`. Responds with 404 if there is no check of this name.`,
+      description: `Runs one of the checks of \`${path}\`. Responds with 404 if there is no check with this name.`,
       access,
       pathParameters: { check: `Name of the check; \`${path}?verbose\` lists the names` },
       query: lenientParameters({ verbose }),

@@ -28,7 +28,7 @@ const identity = named(
   'UserIdentity',
   object({
     provider: described('Name of the identity provider in the cluster configuration object', text),
-    subject: described('Identifier of the user at the provider, which is never reassigned', text),
+    subject: described('Identifier of the user at the provider; never reassigned', text),
   }),
 );
 

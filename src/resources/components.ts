@@ -198,7 +198,7 @@ export function componentRoutes(deps: ComponentsDeps): Route[] {
       path: `${base}/components/:name`,
       summary: 'Get a component of the platform',
       description:
-        'If both namespaces contain a component of this name, the component in the namespace of the release is returned. Requires the right to `list` the kind of the component in its namespace.',
+        'If both namespaces contain a component with this name, the component in the namespace of the release is returned. Requires the right to `list` the kind of the component in its namespace.',
       pathParameters: { name: 'Name of the component' },
       responses: objectResponse(componentSchema, 'The component'),
       async handler(request) {

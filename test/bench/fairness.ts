@@ -97,7 +97,7 @@ const cases: readonly FairnessCase[] = [
     other: (user) => get(user, `${logs}?operation=statistics&namespaces=${random()}`),
   },
   {
-    name: 'logins beside access reviews',
+    name: 'access reviews (others log in)',
     unit: reviewTime,
     hogs: 100,
     hog: () => get(hog, manyNamespaces()),
@@ -111,7 +111,7 @@ const cases: readonly FairnessCase[] = [
     other: (user) => get(user, uncached('shop')),
   },
   {
-    name: 'logins beside connections to kube-apiserver',
+    name: 'connections to kube-apiserver (others log in)',
     unit: slowTime,
     hogs: 200,
     hog: () => get(hog, uncached('shop')),
@@ -274,9 +274,9 @@ export const isRefused = ({ statuses }: Fairness): boolean =>
 export function describeFairness(all: readonly Fairness[]): string {
   const lines = all.map((one) => {
     const { name, alone, beside, unit, requests, statuses } = one;
-    const figures = `p99 ${alone.toFixed(0)} ms alone, ${beside.toFixed(0)} ms beside (unit ${unit} ms) of ${requests}`;
+    const figures = `p99 ${alone.toFixed(0)} ms alone, ${beside.toFixed(0)} ms with the heavy user (unit ${unit} ms) of ${requests}`;
     const slow = beside <= Math.max(2 * alone, alone + unit) ? '' : ' SLOW';
-    return `  ${name.padEnd(44)} ${figures}${slow}${isRefused(one) ? ` REFUSED ${JSON.stringify(statuses)}` : ''}`;
+    return `  ${name.padEnd(46)} ${figures}${slow}${isRefused(one) ? ` REFUSED ${JSON.stringify(statuses)}` : ''}`;
   });
-  return ['fairness: twenty others beside one user or address that takes as much as possible', ...lines].join('\n');
+  return ['fairness: twenty others while one user or address uses as much as possible', ...lines].join('\n');
 }

@@ -108,9 +108,9 @@ const line = (name: string, { p50, p99, requests, loopP99 }: Reading): string =>
 export function describeFlood({ idle, during, loginsPerSecond, problems }: Flood): string {
   if (problems.length > 0) return `flood: WRONG: ${problems.join('; ')}`;
   return [
-    `flood: pages read sequentially, alone and beside ${logins} clients that log in repeatedly`,
+    `flood: pages read sequentially, alone and while ${logins} clients log in repeatedly`,
     line('alone', idle),
-    line('beside the logins', during),
+    line('during the logins', during),
     `  ${loginsPerSecond.toFixed(1)} logins a second`,
   ].join('\n');
 }

@@ -306,7 +306,7 @@ async function measurePages(
     const wire = queryOf(token);
     while (!over.signal.aborted && !signal.aborted) {
       const { status, body } = await connection.send(wire, true);
-      if (status !== 200) problems.add(`a query beside others: status ${status}: ${String(body).slice(0, 300)}`);
+      if (status !== 200) problems.add(`a concurrent query: status ${status}: ${String(body).slice(0, 300)}`);
       done += 1;
     }
     connection.close();
@@ -327,6 +327,6 @@ export function describeLogs({ query, export: rates, rss, pages, problems }: Log
     `  a query, p50           ours ${query.ours.toFixed(2)} ms, the store itself ${query.direct.toFixed(2)} ms`,
     `  an export              ours ${rates.ours.toFixed(0)} records/s, the store itself ${rates.direct.toFixed(0)}`,
     `  an export of ${exported}  ${rss.before.toFixed(0)} MB before, at most ${rss.firstHalf.toFixed(0)} MB in its first half, ${rss.secondHalf.toFixed(0)} MB in its second`,
-    `  a page of nodes, p50   ${idle.p50.toFixed(2)} ms alone, ${during.p50.toFixed(2)} ms beside ${together} queries at once (${queriesPerSecond.toFixed(0)} a second)`,
+    `  a page of nodes, p50   ${idle.p50.toFixed(2)} ms alone, ${during.p50.toFixed(2)} ms during ${together} concurrent queries (${queriesPerSecond.toFixed(0)} a second)`,
   ].join('\n');
 }

@@ -51,8 +51,8 @@ meaningful, durations are not.
 kube-apiserver sends managedFields, which ours omits by default: compare body KB. "watch" holds 1,000 watches and "many"
 10,000, each of which must receive every change. "memory" and "start" measure only our server. "login" tests if the duration of a failed login
 reveals the reason. "logs" fills an OpenSearch, which takes minutes. "fairness" lets one user or address use as much as possible of
-each shared resource beside twenty others; "event-loop" sends the most expensive input of each endpoint. "hot-path" compares each shortcut
-of the hot path with the plain way and fails if it saves too little. These three need no control plane.`;
+each shared resource while twenty others use it; "event-loop" sends the most expensive input of each endpoint. "hot-path" compares each shortcut
+of the hot path with the code without it and fails if it saves too little. These three need no control plane.`;
 
 /** The path is fixed, so that a benchmark cleans up after an earlier benchmark that was killed. */
 const dir = join(tmpdir(), `platform-apiserver-bench-${userInfo().uid}`);

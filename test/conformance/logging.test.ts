@@ -230,7 +230,7 @@ describe('a log export', () => {
     expect(text).toMatch(/started\npanic: ERROR\n# partial: only the last 60 /);
   });
 
-  test('a log export is aborted at kube-apiserver when the client disconnects', async () => {
+  test('a log export aborts its requests to kube-apiserver when the client disconnects', async () => {
     const { podLogs } = lab.cluster;
     putLarge();
     const response = await lab.open('http', `${path}?operation=export&pods=large&start_time=${begin}`, as('alice'));
@@ -523,7 +523,7 @@ const leave = async (response: Message): Promise<void> => {
 };
 
 describe('a log tail', () => {
-  test('a log tail sends new lines as JSON, and is aborted at kube-apiserver when the client disconnects', async () => {
+  test('a log tail sends new lines as JSON, and aborts its requests to kube-apiserver when the client disconnects', async () => {
     const { response, next } = await follow('pods=db-0', as('bob'));
     await write('shop/db-0/main', 'new');
     expect(JSON.parse(await next())).toEqual({

@@ -95,7 +95,7 @@ test('a token request with a wrong client secret is counted as refused, and the 
   expect(await growth(names, () => lab.token({ ...login, client_secret: 'wrong' }))).toEqual([1, 0]);
 });
 
-test('a token request with an unknown grant_type is counted as refused', async () => {
+test('a token request with an unsupported grant_type is counted as refused', async () => {
   const names = [`token_requests_refused_total{grant="",error="unsupported_grant_type",${platform}}`];
   expect(await growth(names, () => lab.token({ ...login, grant_type: 'other' }))).toEqual([1]);
 });

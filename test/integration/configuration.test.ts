@@ -178,7 +178,7 @@ const statusOfClient = async (secret: string): Promise<number> =>
 
 // The hash of carol's password is in a Secret, and so is the secret of the client `referred`.
 describe('a Secret that the configuration refers to', () => {
-  test("a changed password in a Secret that the configuration refers to applies immediately and revokes the user's sessions", async () => {
+  test("a password that is changed in a referenced Secret takes effect without a restart and revokes the user's sessions", async () => {
     const before = await readSecret(carolSecret, 'hash');
     undo.push(async () => {
       await writeSecret(carolSecret, 'hash', before);
@@ -221,7 +221,7 @@ describe('a Secret that the configuration refers to', () => {
     for (const base of gateways()) expect(await readyz(base)).toContain('[+]configuration ok\n');
   });
 
-  test('a changed client secret in a Secret that the configuration refers to applies immediately', async () => {
+  test('a client secret that is changed in a referenced Secret takes effect without a restart', async () => {
     const before = await readSecret(referredSecret, 'secret');
     const secret = 'another secret for the client 3391';
     undo.push(async () => {

@@ -998,7 +998,7 @@ describe('/docs with only the keyboard', () => {
     await expectLoggedIn(page, surfer);
   });
 
-  test('every control of /docs can be reached with the Tab key and shows the focus', async () => {
+  test('every control of /docs can be reached with the Tab key and has a visible focus indicator', async () => {
     const page = await openDocs('#postOauthRevoke');
     const count = await page
       .locator('a[href], button:not([disabled]), input:not([disabled]), select, textarea, summary, pre[tabindex]')

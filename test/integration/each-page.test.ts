@@ -45,7 +45,7 @@ async function tabbed(page: Page): Promise<readonly (readonly [string, boolean])
   return [...reached];
 }
 
-describe.each(Object.entries(pages))('the page %s', (_, goTo) => {
+describe.each(Object.entries(pages))('the "%s" page', (_, goTo) => {
   let page: Page;
   const messages: string[] = [];
   beforeAll(async () => {
@@ -83,7 +83,7 @@ describe.each(Object.entries(pages))('the page %s', (_, goTo) => {
     expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(320);
   });
 
-  test('every control can be reached with the Tab key and shows the focus', async () => {
+  test('every control on the page can be reached with the Tab key and has a visible focus indicator', async () => {
     expect((await tabbed(page)).filter(([, shows]) => !shows)).toEqual([]);
   });
 

@@ -121,7 +121,7 @@ describe('the gateway and kube-apiserver return the same bytes', () => {
     ['/api/v1/nodes/node-1/proxy/metrics', {}],
     ['/apis/rbac.authorization.k8s.io/v1/clusterroles', {}],
     [`${core}/pods/none/log?follow=true`, {}],
-  ])('the gateway and kube-apiserver return the same bytes for GET %s %j', async (path, headers) => {
+  ])('the gateway and kube-apiserver return the same bytes for GET %s with the headers %j', async (path, headers) => {
     // Wait until both responses contain the earlier writes.
     await eventually(`both return the same for ${path}`, () => expectSame(path, { headers }));
   });

@@ -306,7 +306,7 @@ describe("the aggregator's certificate", () => {
     ).toBe(200);
   });
 
-  test("the aggregator's certificate is ignored on the other listeners", async () => {
+  test("the aggregator's certificate is ignored on the HTTPS listener of the gateway", async () => {
     expectChallenge(
       await call(`${secureGateway()}${nodesPath}`, { certificate: aggregatorCertificate(), headers: masters }),
       challenge,

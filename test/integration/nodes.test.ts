@@ -172,7 +172,7 @@ describe('order and pages of the node list', () => {
   });
 
   test.each(['', 'sortBy=createTime', 'sortBy=creationTimestamp', 'sortBy=createTime&ascending=false'])(
-    'the node list is sorted from newest to oldest by default, and by name for equal times: ?%s',
+    'the node list is sorted from newest to oldest by default, and by name for equal times: %j',
     async (text) => {
       const { items } = await nodes();
       expect(namesIn(await list(`?${text}`))).toEqual(newestFirst(items));

@@ -128,7 +128,7 @@ describe('a token request', () => {
   );
 
   test.each(['Password', 'password ', 'nonsense', 'constructor', '__proto__'])(
-    'a token request with the unknown grant_type %j gets 400 unsupported_grant_type',
+    'a token request with the unsupported grant_type %j gets 400 unsupported_grant_type',
     async (grantType) => {
       expectProblem(await postForm({ ...right, grant_type: grantType }), 400, 'unsupported_grant_type');
     },

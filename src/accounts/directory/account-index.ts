@@ -2,7 +2,8 @@ import type { Identity } from '../../tokens/sessions/session.ts';
 import type { Account } from './account.ts';
 
 /**
- * Returns the key of a name that a user typed. E-mail addresses and names at identity providers are case-insensitive.
+ * Returns the key of a name that a user typed. E-mail addresses and usernames of identity providers are compared
+ * without regard to case.
  */
 export const normalizedLogin = (login: string): string => login.toLowerCase();
 

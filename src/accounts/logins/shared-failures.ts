@@ -103,7 +103,7 @@ export class SharedFailures {
     this.#limiter.onChange((what) => this.#writes.put(what === 'familiar' ? familiarName : this.#name, true));
     this.#informer.start();
     void repeat(this.#clock, sweepInterval, this.#stopped.signal, () =>
-      this.#sweep().catch((error: unknown) => void this.#log.warn('failed login cleanup failed', { error })),
+      this.#sweep().catch((error: unknown) => void this.#log.warn('deletion of old login failures failed', { error })),
     );
   }
 

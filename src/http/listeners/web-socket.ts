@@ -51,8 +51,8 @@ const hasBody = ({ headers }: IncomingMessage): boolean =>
   headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) !== 0;
 
 /**
- * Passes handshakes to `handle`. All other upgrades are ignored, as RFC 9110 section 7.8 allows, and served as ordinary
- * requests. Upgrades on a connection that is still writing another response are ignored too.
+ * Passes handshakes to `handle`. The `Upgrade` header of any other request is ignored, as RFC 9110 section 7.8 allows.
+ * The header is also ignored on a connection that is still writing another response.
  */
 export function serveHandshakes(server: object, handle: HttpHandler): void {
   const upgrading = server as Upgrading;

@@ -22,7 +22,7 @@ const verbs = oneOf<string>(
 );
 const codes = among([...Object.keys(STATUS_CODES), '499'], 'HTTP status, or 499 if the client disconnected first');
 const clients = first(200, 'OAuth clients of the configuration; empty for logins on the pages and for unknown clients');
-const grants = first(20, 'supported grants; empty for logins on the pages and for unknown grants');
+const grants = first(20, 'supported grant types; empty for logins on the pages and for unsupported grant types');
 /** `plural.group`, from the cluster's discovery. */
 const cachedResources = first(2_000, 'cached resources as `PLURAL.GROUP`');
 const collections = first(1_000, 'resources that the server reads');

@@ -7,7 +7,7 @@ import type { SessionStore } from './session-store.ts';
 import type { Session, SessionSpec } from './session.ts';
 
 const interval = 60_000;
-/** Maximum failures of a sweep. The next sweep tries again. */
+/** Maximum failed deletions per sweep. The next sweep tries again. */
 const maxFailures = 10;
 
 interface SweeperOptions {

@@ -151,7 +151,7 @@ describe('a list of the aggregated API', () => {
     'resourceVersion=7&resourceVersionMatch=Exact&fieldSelector=metadata.name!%3Da',
     'resourceVersion=7&limit=4',
   ])(
-    'a list of the aggregated API with ?%s returns a version older than the cached history if no object has changed since that version',
+    'a list of the aggregated API with ?%s returns the objects at a resourceVersion before the cached history if nothing changed between that version and the start of the history',
     async (query) => {
       const recalled: number[] = [];
       resource.onRecall = async (resourceVersion) => {

@@ -167,7 +167,7 @@ describe('a single cached object', () => {
   });
 });
 
-/** Returns the server-sent event of this type for an object that contains only the name b. */
+/** Returns the server-sent event of this type for a node whose metadata contains only the name b. */
 const data = (type: string): string =>
   `data: {"type":"${type}","object":{"kind":"Node","apiVersion":"v1","metadata":{"name":"b"}}}\n\n`;
 

@@ -507,7 +507,9 @@ describe('a sweep of failed logins', () => {
     };
     await settle();
     await clock.advance(minute);
-    expect(one.lines().filter((line) => line.includes('cleanup'))).toEqual([expect.stringContaining('reset')]);
+    expect(one.lines().filter((line) => line.includes('deletion of old login failures failed'))).toEqual([
+      expect.stringContaining('reset'),
+    ]);
     one.client.before = () => undefined;
     await clock.advance(sweepTime);
     expect(tables()).toEqual([]);

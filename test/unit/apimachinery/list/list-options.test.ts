@@ -55,7 +55,7 @@ describe('list options', () => {
     ['timeoutSeconds=-1', {}],
     ['allowWatchBookmarks=true', {}],
     ['watch=false', {}],
-  ])('the list options ?%s are accepted', (text, more) => {
+  ])('the list options %j are accepted', (text, more) => {
     expect(outcome(parseListOptions, text)).toEqual({ ...defaults, ...more });
   });
 
@@ -85,7 +85,7 @@ describe('list options', () => {
       text,
       invalid('sendInitialEvents: Forbidden: sendInitialEvents is forbidden for list'),
     ]),
-  ])('the list options ?%s are rejected', (text, expected) => {
+  ])('the list options %j are rejected', (text, expected) => {
     expect(outcome(parseListOptions, text)).toBe(expected);
   });
 });
@@ -116,7 +116,7 @@ describe('watch options', () => {
     ['resourceVersion=7&timeoutSeconds=-5', { resourceVersion: 7 }],
     ['resourceVersion=7&limit=5', { resourceVersion: 7 }],
     ['resourceVersion=7&continue=x', { resourceVersion: 7 }],
-  ])('the watch options ?%s are accepted', (text, more) => {
+  ])('the watch options %j are accepted', (text, more) => {
     expect(outcome(parseWatchOptions, text)).toEqual({ ...none, ...more });
   });
 
@@ -134,7 +134,7 @@ describe('watch options', () => {
     ['sendInitialEvents=false&resourceVersion=7', invalid(needsMatch)],
     ['sendInitialEvents=true&resourceVersionMatch=Exact', invalid(needsMatch, unsupported('Exact', '"NotOlderThan"'))],
     ['sendInitialEvents=true&resourceVersionMatch=NotOlderThan&continue=x', invalid(notWithContinue)],
-  ])('the watch options ?%s are rejected', (text, expected) => {
+  ])('the watch options %j are rejected', (text, expected) => {
     expect(outcome(parseWatchOptions, text)).toBe(expected);
   });
 });
@@ -146,6 +146,6 @@ test.each([
   ['resourceVersion=x', '400 invalid resource version: "x"'],
   // These parameters do not apply to a get.
   ['limit=x&resourceVersionMatch=Exact', 'latest'],
-])('parsing the resourceVersion of a get with ?%s results in %s', (text, expected) => {
+])('parsing the resourceVersion of a get with the query %j results in %s', (text, expected) => {
   expect(outcome(parseGetOptions, text)).toBe(expected);
 });

@@ -80,7 +80,7 @@ describe('a watch', () => {
     clock.mockRestore();
   });
 
-  test.each(['', 'resourceVersion=0'])('a watch with ?%s starts with the existing objects', async (query) => {
+  test.each(['', 'resourceVersion=0'])('a watch with the query %j starts with the existing objects', async (query) => {
     const started = await watch(query);
     expect(eventsOf(started)).toEqual(['ADDED a@5', 'ADDED b@6']);
     modify('a', 11);
@@ -162,7 +162,7 @@ describe('a watch', () => {
   });
 
   test.each(['', 'resourceVersion=0'])(
-    'a watch with ?%s and bookmarks marks the end of the initial objects',
+    'a watch with the query %j and bookmarks marks the end of the initial objects',
     async (query) => {
       const started = await watch(`${query}&allowWatchBookmarks=true`);
       expect(eventsOf(started)).toEqual(['ADDED a@5', 'ADDED b@6', 'BOOKMARK @10']);

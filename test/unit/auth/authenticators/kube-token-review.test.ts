@@ -82,14 +82,20 @@ describe('a token that kube-apiserver accepts', () => {
 });
 
 test.each([
-  ['rejects the token', { authenticated: false }],
-  ['rejects the token with a reason', { authenticated: false, error: 'the token has expired' }],
-  ['accepts the token without a user', { authenticated: true }],
-  ['accepts the token for a user without a name', { authenticated: true, user: { groups: ['system:masters'] } }],
-  ['has a value of `authenticated` that is not a boolean', { authenticated: 'true', user: robot }],
-  ['accepts the token for other audiences than requested', { authenticated: true, user: robot, audiences: ['vault'] }],
-  ['has no status', undefined],
-])('a token gets 401 if its review %s', async (_, status) => {
+  ['its review rejects the token', { authenticated: false }],
+  ['its review rejects the token with a reason', { authenticated: false, error: 'the token has expired' }],
+  ['its review accepts the token without a user', { authenticated: true }],
+  [
+    'its review accepts the token for a user without a name',
+    { authenticated: true, user: { groups: ['system:masters'] } },
+  ],
+  ['`authenticated` of its review is not a boolean', { authenticated: 'true', user: robot }],
+  [
+    'its review accepts the token for other audiences than requested',
+    { authenticated: true, user: robot, audiences: ['vault'] },
+  ],
+  ['its review has no status', undefined],
+])('a token gets 401 if %s', async (_, status) => {
   const { authenticate } = lab(status, ['https://platform.example', issuer]);
   await expect(authenticate(tokenOf('robot'))).rejects.toMatchObject(refusal);
 });

@@ -101,17 +101,17 @@ describe('the request in a SubjectAccessReview', () => {
 });
 
 test.each([
-  ['allows the request', { allowed: true, reason: 'a role' }, { allowed: true, reason: 'a role' }],
-  ['does not allow the request', { allowed: false, reason: '' }, { allowed: false }],
+  ['that allows the request', { allowed: true, reason: 'a role' }, { allowed: true, reason: 'a role' }],
+  ['that does not allow the request', { allowed: false, reason: '' }, { allowed: false }],
   [
-    'both allows and denies the request',
+    'that both allows and denies the request',
     { allowed: false, reason: 'no' },
     { allowed: true, denied: true, reason: 'no' },
   ],
-  ['cannot be evaluated', { allowed: false, reason: '' }, { allowed: false, evaluationError: 'oops' }],
-  ['has a value of `allowed` that is not a boolean', { allowed: false, reason: '' }, { allowed: 'true' }],
-  ['has no status', { allowed: false, reason: '' }, undefined],
-])('an access review that %s results in the decision %j', async (_, decision, status) => {
+  ['that cannot be evaluated', { allowed: false, reason: '' }, { allowed: false, evaluationError: 'oops' }],
+  ['whose `allowed` is not a boolean', { allowed: false, reason: '' }, { allowed: 'true' }],
+  ['that has no status', { allowed: false, reason: '' }, undefined],
+])('an access review %s results in the decision %j', async (_, decision, status) => {
   const { authorizer } = lab(() => status);
   expect(await authorizer.authorize(alice, listNodes)).toEqual(decision);
 });

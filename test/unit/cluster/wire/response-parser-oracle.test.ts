@@ -104,7 +104,7 @@ const valid = fc
   });
 
 /**
- * Random changes of a response. No change inserts a tab, because node:http does not recognize `chunked` if a tab
+ * Random changes to a response. No change inserts a tab, because node:http does not recognize `chunked` if a tab
  * follows, contrary to RFC 9110 section 5.5.
  */
 const change = fc.record({

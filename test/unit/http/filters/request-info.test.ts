@@ -152,7 +152,7 @@ test.each([
   ['?watch=1', 'list'],
   ['%77atch=1;', 'list'],
   ['', 'list'],
-])('a request with the query ?%s is parsed as a %s, as by kube-apiserver', (search, verb) => {
+])('a request with the query %j is parsed as a %s, as by kube-apiserver', (search, verb) => {
   expect(requestInfo('GET', '/api/v1/secrets', parseQueryAsGo(search)).verb).toBe(verb);
 });
 

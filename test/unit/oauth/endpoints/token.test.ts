@@ -111,12 +111,12 @@ describe('a rejected token request', () => {
       'invalid_client',
       /unknown client or incorrect secret/,
     ],
-    ['without a grant', { ...login, grant_type: undefined }, 400, 'invalid_request', /grant_type/],
-    ['with an empty grant', { ...login, grant_type: '' }, 400, 'invalid_request', /grant_type/],
-    ['with an unknown grant', { ...login, grant_type: 'magic' }, 400, 'unsupported_grant_type', /password/],
-    ['with a grant in the wrong case', { ...login, grant_type: 'Password' }, 400, 'unsupported_grant_type'],
+    ['without a grant type', { ...login, grant_type: undefined }, 400, 'invalid_request', /grant_type/],
+    ['with an empty grant type', { ...login, grant_type: '' }, 400, 'invalid_request', /grant_type/],
+    ['with an unsupported grant type', { ...login, grant_type: 'magic' }, 400, 'unsupported_grant_type', /password/],
+    ['with a grant type in the wrong case', { ...login, grant_type: 'Password' }, 400, 'unsupported_grant_type'],
     [
-      'with a grant that its client is not allowed to use',
+      'with a grant type that its client is not allowed to use',
       { grant_type: 'refresh_token', refresh_token: 'x', ...asShort },
       400,
       'unauthorized_client',
@@ -157,15 +157,15 @@ describe('a rejected token request', () => {
 
   const short = { grant_type: 'refresh_token', ...asShort };
   test.each<[string, string, Fields]>([
-    ['a wrong secret, before a missing grant', 'invalid_client', { ...asClient, client_secret: 'x' }],
-    ['a missing grant, before a wrong audience', 'invalid_request', { ...asClient, audience: 'x' }],
+    ['a wrong secret, before a missing grant type', 'invalid_client', { ...asClient, client_secret: 'x' }],
+    ['a missing grant type, before a wrong audience', 'invalid_request', { ...asClient, audience: 'x' }],
     [
-      'an unknown grant, before a wrong audience',
+      'an unsupported grant type, before a wrong audience',
       'unsupported_grant_type',
       { ...login, grant_type: 'x', audience: 'x' },
     ],
     [
-      'a grant that the client is not allowed to use, before a wrong audience',
+      'a grant type that the client is not allowed to use, before a wrong audience',
       'unauthorized_client',
       { ...short, audience: 'x' },
     ],
