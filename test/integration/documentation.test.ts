@@ -266,12 +266,12 @@ describe('docs/security.md', () => {
     };
     await createUserWithPassword('restored', { groups: ['keepers'] });
     const { access_token: before } = await login('restored', gateway(), passwords.alice);
-    const folder = await run(`${backup}\necho "$backup"`);
+    const folder = await run(`${backup}\necho "$accounts"`);
     await removeUser('restored');
     await eventually('the user is gone', async () => {
       expect(await loginStatuses('restored')).toEqual([400, 400]);
     });
-    await run(`backup=${folder}\n${restore}`);
+    await run(`accounts=${folder}\n${restore}`);
     await eventually('the user is back', async () => {
       const { access_token: token } = await login('restored', gateway(), passwords.alice);
       expect(decodeToken(token).claims).toMatchObject({ groups: ['keepers'] });
