@@ -1,5 +1,5 @@
 import { objectKeys } from '../config/names.ts';
-import { parseConfiguration, yamlProblem, type Parsed } from '../config/parse.ts';
+import { configMapKey, parseConfiguration, yamlProblem, type Parsed } from '../config/parse.ts';
 import { readYAML } from '../config/yaml.ts';
 
 /**
@@ -10,25 +10,13 @@ export function parseWrapped(text: string): Parsed {
   const documents = documentsOf(text).map(readYAML);
   const contents = documents.map((yaml) => (yaml.ok ? recordOf(yaml.content) : undefined));
   const configuration = contents.map(configurationIn).find((one) => one !== undefined);
-  if (configuration !== undefined) return parseInner(configuration);
+  if (configuration !== undefined) return parseConfiguration(configuration, configMapKey);
   const broken = documents.flatMap((yaml) => (yaml.ok ? [] : yaml.problems));
-  if (broken.length > 0) return { ok: false, problems: broken.map(yamlProblem) };
+  if (broken.length > 0) return { ok: false, problems: broken.map((problem) => yamlProblem(problem)) };
   const [content, ...others] = contents.filter((one) => one !== undefined);
   if (others.length === 0 && (content === undefined || isConfiguration(content))) return parseConfiguration(text);
-  const message = `is not a cluster configuration: expected a mapping with apiVersion, kind: PlatformConfiguration and authentication, or a ConfigMap with one in ${inner}, as "helm template" renders it`;
+  const message = `is not a cluster configuration: expected a mapping with apiVersion, kind: PlatformConfiguration and authentication, or a ConfigMap with one in ${configMapKey}, as "helm template" renders it`;
   return { ok: false, problems: [{ path: '', message }] };
-}
-
-const inner = `data['${objectKeys.config}']`;
-
-/** Lines of a YAML error count from the start of the text in the ConfigMap. */
-function parseInner(configuration: string): Parsed {
-  const yaml = readYAML(configuration);
-  if (yaml.ok) return parseConfiguration(configuration);
-  return {
-    ok: false,
-    problems: yaml.problems.map((problem) => yamlProblem({ ...problem, position: `${inner}, ${problem.position}` })),
-  };
 }
 
 const isConfiguration = (content: Readonly<Record<string, unknown>>): boolean =>

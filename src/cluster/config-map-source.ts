@@ -5,7 +5,7 @@
  */
 import type { LiveConfiguration } from '../config/live.ts';
 import { objectKeys, objectNames } from '../config/names.ts';
-import { formatProblem, parseConfiguration, type Problem } from '../config/parse.ts';
+import { configMapKey, formatProblem, parseConfiguration, type Problem } from '../config/parse.ts';
 import type { Logger } from '../runtime/logger.ts';
 import type { KubeClient } from './client/client.ts';
 import { rfc3339, type Clock } from '../runtime/time.ts';
@@ -79,7 +79,7 @@ export class PlatformConfigSource {
       this.#reject(configMap, [{ path: `data.${objectKeys.config}`, message: 'is missing' }]);
       return;
     }
-    const parsed = parseConfiguration(text);
+    const parsed = parseConfiguration(text, configMapKey);
     if (!parsed.ok) {
       this.#reject(configMap, parsed.problems);
       return;

@@ -1,4 +1,5 @@
 import { errorMap, issuesOf } from './error-map.ts';
+import { objectKeys } from './names.ts';
 import { readYAML, type YAMLProblem } from './yaml.ts';
 import { platformConfiguration, type PlatformConfiguration } from './schema.ts';
 
@@ -14,11 +15,17 @@ export type Parsed =
 
 const maxLength = 1024 * 1024;
 
-/** Parses `platform.yaml`. Reports all problems at once, and never throws. */
-export function parseConfiguration(text: string): Parsed {
+/** The key of the configuration in its ConfigMap, as messages name it. Lines of YAML problems count from its start. */
+export const configMapKey = `data['${objectKeys.config}']`;
+
+/**
+ * Parses `platform.yaml`. Reports all problems at once, and never throws. `origin` names the text in the positions of
+ * YAML problems.
+ */
+export function parseConfiguration(text: string, origin?: string): Parsed {
   if (text.length > maxLength) return { ok: false, problems: [{ path: '', message: 'must not be larger than 1 MiB' }] };
   const yaml = readYAML(text);
-  if (!yaml.ok) return { ok: false, problems: yaml.problems.map(yamlProblem) };
+  if (!yaml.ok) return { ok: false, problems: yaml.problems.map((problem) => yamlProblem(problem, origin)) };
   const { content } = yaml;
   if (typeof content !== 'object' || content === null || Array.isArray(content))
     return {
@@ -34,8 +41,8 @@ export function parseConfiguration(text: string): Parsed {
 }
 
 /** Returns the problem of a text that is not YAML, with the position as its path. */
-export const yamlProblem = ({ position, message }: YAMLProblem): Problem => ({
-  path: position,
+export const yamlProblem = ({ position, message }: YAMLProblem, origin?: string): Problem => ({
+  path: origin === undefined ? position : `${origin}, ${position}`,
   message: `is not valid YAML: ${message}`,
 });
 

@@ -28,7 +28,7 @@ const messages: Readonly<Record<ErrorCode, string>> = {
   BAD_INDENT: 'wrong indentation',
   BAD_PROP_ORDER: 'an anchor or a tag is in the wrong place',
   BAD_SCALAR_START: 'plain text starts with a reserved character; put it in quotes',
-  BLOCK_AS_IMPLICIT_KEY: 'a mapping starts on the line of another key; put the text in quotes',
+  BLOCK_AS_IMPLICIT_KEY: 'a key or list item follows a value; fix the indentation, or put the value in quotes',
   BLOCK_IN_FLOW: 'a block collection is not allowed in a flow collection',
   DUPLICATE_KEY: 'duplicate key',
   IMPOSSIBLE: 'unreadable',

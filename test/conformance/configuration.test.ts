@@ -22,7 +22,7 @@ const eventOf = (resourceVersion: string | undefined): Promise<string> =>
   });
 
 test.each([
-  ['an alias without an anchor', 'secret: *hunter2', 'line 1, column 9: is not valid YAML'],
+  ['an alias without an anchor', 'secret: *hunter2', "data['platform.yaml'], line 1, column 9: is not valid YAML"],
   ['an invalid quoted string', 'a: 1\nsecret: "\\hunter2', 'line 2, column'],
   ['text after a value', "secret: 'x'hunter2", 'line 1, column 12: is not valid YAML'],
   ['an unknown kind', 'kind: hunter2', 'kind: must be '],

@@ -100,8 +100,6 @@ function expectedOf(value: unknown): unknown {
   return expect.objectContaining(Object.fromEntries(Object.entries(value).map(([key, one]) => [key, expectedOf(one)])));
 }
 
-type Authentication = Configuration['authentication'];
-
 type Values = Readonly<Record<string, string>>;
 
 const publishedKeys = async (): Promise<unknown> => (await call(`${gateway()}/oauth/keys`)).json;
@@ -184,11 +182,12 @@ describe.each(
   /** Command and expected output of each block. */
   const follow: Readonly<Record<string, (text: string) => Promise<string>>> = {
     sh: paste,
-    // A YAML block changes the configuration object if it has the key `authentication`; other blocks are skipped.
+    // A YAML block with the data of the configuration object adds its clients; other blocks are skipped.
     yaml: async (text) => {
-      const { authentication: added } = parse(text) as { authentication?: Pick<Authentication, 'clients'> };
-      if (added !== undefined)
-        await configure(({ authentication }) => void authentication.clients.push(...added.clients));
+      const { data } = parse(text) as { data?: { 'platform.yaml': string } };
+      if (data === undefined) return '';
+      const { clients } = (parse(data['platform.yaml']) as Pick<Configuration, 'authentication'>).authentication;
+      await configure(({ authentication }) => void authentication.clients.push(...clients));
       return '';
     },
     ts: async (text) => {
@@ -267,12 +266,12 @@ describe('docs/security.md', () => {
     };
     await createUserWithPassword('restored', { groups: ['keepers'] });
     const { access_token: before } = await login('restored', gateway(), passwords.alice);
-    const folder = await run(`${backup}\necho "$backup"`);
+    const folder = await run(`${backup}\necho "$accounts"`);
     await removeUser('restored');
     await eventually('the user is gone', async () => {
       expect(await loginStatuses('restored')).toEqual([400, 400]);
     });
-    await run(`backup=${folder}\n${restore}`);
+    await run(`accounts=${folder}\n${restore}`);
     await eventually('the user is back', async () => {
       const { access_token: token } = await login('restored', gateway(), passwords.alice);
       expect(decodeToken(token).claims).toMatchObject({ groups: ['keepers'] });

@@ -1,7 +1,7 @@
 /** Data that the checks share: the objects of the release, and the caller's own identity. */
 import { parseFlags, UsageError, type Flags } from '../../config/flags.ts';
 import { objectKeys } from '../../config/names.ts';
-import { parseConfiguration, type Parsed } from '../../config/parse.ts';
+import { configMapKey, parseConfiguration, type Parsed } from '../../config/parse.ts';
 import type { ConfigMap } from '../../cluster/objects.ts';
 import { Commands } from './commands.ts';
 import { servedChain, type Endpoint } from './endpoint.ts';
@@ -128,7 +128,7 @@ export class Context {
   /** Returns the configuration in the ConfigMap; undefined if there is none. */
   async configuration(): Promise<Parsed | undefined> {
     const text = (await this.configMap())?.data?.[objectKeys.config];
-    return text === undefined ? undefined : parseConfiguration(text);
+    return text === undefined ? undefined : parseConfiguration(text, configMapKey);
   }
 
   /** Returns the ready endpoints for kube-apiserver. */
