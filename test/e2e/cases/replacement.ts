@@ -1,10 +1,10 @@
 import { strictEqual } from 'node:assert/strict';
-import { readdirSync, readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import { isKubeError } from '../../../src/cluster/client/kube-error.ts';
 import { under } from '../load/load.ts';
 import { prepareTraffic, removeTraffic, traffic, type Visitor } from '../load/traffic.ts';
+import { serverProcess } from '../node/server-process.ts';
 import { helmInstall, isReady, namespace, pods, release, type Pod } from '../release.ts';
 import { step, type Case } from '../steps.ts';
 
@@ -68,7 +68,7 @@ export const replacement: Case = {
       step('every request succeeds after a replica is killed, if clients retry', async () => {
         const [victim] = await pods(cluster);
         return loaded(async () => {
-          kill(victim);
+          process.kill(serverProcess(victim), 'SIGKILL');
           await cluster.until('the container is restarted', async () => {
             const { status } = await cluster.kube.json<Pod>(`${podsPath}/${victim?.metadata.name}`);
             return status.containerStatuses?.[0]?.restartCount === 1;
@@ -113,28 +113,6 @@ export const replacement: Case = {
     }
   },
 };
-
-/** Kills the server process whose control group has the uid of the pod in its name. */
-function kill(pod: Pod | undefined): void {
-  const uid = pod?.metadata.uid ?? 'none';
-  const found = readdirSync('/proc').filter(
-    (pid) =>
-      /^\d+$/.test(pid) &&
-      textOf(`/proc/${pid}/cgroup`).includes(uid) &&
-      textOf(`/proc/${pid}/cmdline`).includes('--service-name'),
-  );
-  strictEqual(found.length, 1);
-  process.kill(Number(found[0]), 'SIGKILL');
-}
-
-/** Returns the content of a file in /proc, or '' if the process has ended. */
-function textOf(file: string): string {
-  try {
-    return readFileSync(file, 'utf8');
-  } catch {
-    return '';
-  }
-}
 
 /** Reads a watch of a pod until the pod is deleted. Returns the last exit code of its container. */
 async function lastExitCode(events: Readable): Promise<number | undefined> {

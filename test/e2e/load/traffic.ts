@@ -134,7 +134,7 @@ function watching(client: ServiceClient, path: string, token: string, mayBreak: 
     else last = object;
   };
   return {
-    label: `watches of ${path.split('/')[1]}`,
+    label: `watches of ${path.split('/')[1]} for 1 s`,
     pause: 0,
     async act(signal) {
       last ??= await client.json<ConfigMap>(`${configMaps}/${counter}`, { token });
