@@ -11,6 +11,7 @@ import { nodePort } from './node-port.ts';
 import { replacement } from './replacement.ts';
 import { tlsOnly } from './tls-only.ts';
 import { uninstallation } from './uninstallation.ts';
+import { upgrade } from './upgrade.ts';
 
 /** Returns the cases in order. `before` is the content of the cluster before the first. */
 export const cases = (before: readonly Item[]): readonly Case[] => [
@@ -25,4 +26,5 @@ export const cases = (before: readonly Item[]): readonly Case[] => [
   tlsOnly,
   replacement,
   uninstallation(before),
+  upgrade,
 ];

@@ -5,13 +5,12 @@ import { isKubeError } from '../../../src/cluster/client/kube-error.ts';
 import { under } from '../load/load.ts';
 import { prepareTraffic, removeTraffic, traffic, type Visitor } from '../load/traffic.ts';
 import { serverProcess } from '../node/server-process.ts';
-import { helmInstall, isReady, namespace, pods, release, type Pod } from '../release.ts';
+import { helmInstall, namespace, pods, podsPath, release, settled, type Pod } from '../release.ts';
 import { step, type Case } from '../steps.ts';
 
 const replicas = 3;
 /** Milliseconds for which clients retry while a replica is killed: until kube-proxy has removed its address. */
 const retry = 10_000;
-const podsPath = `/api/v1/namespaces/${namespace}/pods`;
 
 export const replacement: Case = {
   title: 'No request fails while pods of the server are replaced under mixed load',
@@ -20,7 +19,7 @@ export const replacement: Case = {
     const loaded = async (work: () => Promise<unknown>, retryTime = 0): Promise<string> =>
       under(await traffic(cluster, visitor, retryTime), async () => {
         await work();
-        await settled();
+        await settled(cluster, replicas);
       });
     const rollout = (words: string): Promise<string> =>
       cluster.kubectl(`--namespace ${namespace} rollout ${words} deployment/${release}`);
@@ -88,15 +87,6 @@ export const replacement: Case = {
         await helmInstall(cluster);
       }),
     ];
-
-    /** Waits until all replicas are ready and no pod is terminating, since terminating pods still serve requests. */
-    async function settled(): Promise<void> {
-      await cluster.until('all replicas are ready', async () => {
-        const query = { labelSelector: `app.kubernetes.io/name=${release}` };
-        const { items } = await cluster.kube.json<{ items: Pod[] }>(podsPath, { query });
-        return items.length === replicas && items.every(isReady);
-      });
-    }
 
     /** Evicts a pod as soon as the PodDisruptionBudget allows it. */
     async function evict({ metadata: { name } }: Pod): Promise<void> {
