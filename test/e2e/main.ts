@@ -9,8 +9,8 @@ import { logEnd } from '../../hack/cluster/processes.ts';
 import { previousVersion } from './images/previous.ts';
 import { assertCanBeNode, startNodeTree } from './machine/node-tree.ts';
 
-/** Maximum duration of the script in the namespaces in milliseconds. It usually takes about two minutes. */
-const timeout = 900_000;
+/** Maximum duration of the script in the namespaces in milliseconds. It usually takes about eight minutes. */
+const timeout = 1_800_000;
 
 async function run(): Promise<number> {
   assertCanBeNode('make e2e');
