@@ -56,22 +56,27 @@ export async function fetchParts(
   return [await platformModules(architecture), await debianFiles(architecture)];
 }
 
-export async function rootFilesystem(architecture: Architecture): Promise<RootFilesystem> {
-  const name = nodeArchitectures[architecture];
+/** Returns the layers below the server: Debian's libraries and Node.js. */
+export async function baseLayers(architecture: Architecture): Promise<Entry[][]> {
   const [modules, debian] = await fetchParts(architecture);
-  const node = join(modules, `node-linux-${name}`);
+  const node = join(modules, `node-linux-${nodeArchitectures[architecture]}`);
+  return [
+    [...accounts, ...debian],
+    [
+      file('usr/local/bin/node', join(node, 'bin/node')),
+      file('usr/local/share/doc/node/LICENSE', join(node, 'LICENSE')),
+    ],
+  ];
+}
+
+export async function rootFilesystem(architecture: Architecture): Promise<RootFilesystem> {
+  const base = await baseLayers(architecture);
   const dist = await mkdtemp(join(tmpdir(), 'platform-dist-'));
   try {
-    const packages = await build(dist, { name: `linux-${name}`, modules });
-    const layers = [
-      [...accounts, ...debian],
-      [
-        file('usr/local/bin/node', join(node, 'bin/node')),
-        file('usr/local/share/doc/node/LICENSE', join(node, 'LICENSE')),
-      ],
-      packageFiles(dist).map((entry) => ({ ...entry, path: `app/${entry.path}` })),
-    ];
-    return { layers, packages };
+    const name = `linux-${nodeArchitectures[architecture]}`;
+    const packages = await build(dist, { name, modules: await platformModules(architecture) });
+    const server = packageFiles(dist).map((entry) => ({ ...entry, path: `app/${entry.path}` }));
+    return { layers: [...base, server], packages };
   } finally {
     await rm(dist, { recursive: true });
   }

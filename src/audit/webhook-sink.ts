@@ -71,6 +71,8 @@ export class WebhookSink implements Sink {
   #send(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
+    // Without events, #sendAll would reset #sending before this assignment, and no later call would send.
+    if (this.#waiting.length === 0) return;
     this.#sending ??= withoutSpan(() => this.#sendAll());
   }
 

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { startControlPlane } from '../../hack/cluster/control-plane.ts';
 import { execute, output } from '../../hack/cluster/exec.ts';
 import { addressBlock } from '../../hack/cluster/network.ts';
-import { assertAlive } from '../../hack/cluster/processes.ts';
+import { assertAlive, start, stop, type Command, type Running } from '../../hack/cluster/processes.ts';
 import { programs } from '../../hack/cluster/programs.ts';
 import { progress } from '../../hack/cluster/progress.ts';
 import { until } from '../../hack/cluster/until.ts';
@@ -14,6 +14,7 @@ import { coverMachine } from './machine/mounts.ts';
 import { fromOutside, makeNetwork, nodeAddress } from './machine/network.ts';
 import { importImage, startContainerd } from './node/containerd.ts';
 import { corednsObjects } from './node/coredns.ts';
+import { proxyCertificateLog, serverAuditFlags } from './node/apiserver-logs.ts';
 import { nodeName, writeKubeletPki } from './node/identities.ts';
 import { startNode } from './node/kubernetes.ts';
 
@@ -33,10 +34,12 @@ export interface Cluster {
   readonly outside: Client;
   readonly nodeAddress: string;
   readonly image: { readonly repository: string; readonly tag: string };
-  /** Waits up to half a minute until a condition holds; `false` and exceptions mean that it does not hold. */
+  /** Waits up to a minute until a condition holds; `false` and exceptions mean that it does not hold. */
   readonly until: (what: string, holds: () => Promise<boolean | void>) => Promise<void>;
   /** Throws if a program of the cluster has ended. */
   readonly check: () => Promise<void>;
+  /** Restarts a program of the cluster with the same flags. */
+  readonly restart: (name: 'kubelet') => Promise<void>;
 }
 
 export async function startCluster(folder: string, controlGroup: string): Promise<Cluster> {
@@ -55,6 +58,8 @@ export async function startCluster(folder: string, controlGroup: string): Promis
         `--advertise-address=${address}`,
         // kube-apiserver reaches aggregated servers by their ClusterIP, as in most clusters.
         '--enable-aggregator-routing=false',
+        ...proxyCertificateLog,
+        ...serverAuditFlags(folder),
         ...kubeletFlags,
       ],
     }),
@@ -62,8 +67,17 @@ export async function startCluster(folder: string, controlGroup: string): Promis
   ]);
   step.detail('has its control plane and its images');
   const { kubeconfig, server } = controlPlane;
-  const processes = [...controlPlane.processes, ...(await startNode({ folder, server, block, controlGroup }))];
+  const processes: Running[] = [
+    ...controlPlane.processes,
+    ...(await startNode({ folder, server, block, controlGroup })),
+  ];
   const check = (): Promise<void> => assertAlive(folder, processes);
+  const restart: Cluster['restart'] = async (name) => {
+    const index = processes.findIndex((running) => running.name === name);
+    const { command } = processes[index] as Running;
+    await stop(folder, processes[index] as Running, 'SIGTERM');
+    processes[index] = await start(folder, name, command as Command, 'a');
+  };
   const kube = await createKubeClient({ kubeconfig });
   const paths = await programs(['kubectl', 'helm']);
   const options = {
@@ -82,8 +96,9 @@ export async function startCluster(folder: string, controlGroup: string): Promis
     outside: curl(fromOutside()),
     nodeAddress: address,
     image: { repository: names.server, tag },
-    until: (what, holds) => until(what, check, async () => (await holds()) !== false, 30_000),
+    until: (what, holds) => until(what, check, async () => (await holds()) !== false),
     check,
+    restart,
   };
   await apply(paths.kubectl, options, [...corednsObjects(block), clientPod]);
   const ready = { kind: 'Ready', nodes: `/api/v1/nodes/${nodeName}`, pod: `/api/v1/namespaces/default/pods/${client}` };

@@ -6,13 +6,16 @@ import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { logEnd } from '../../hack/cluster/processes.ts';
+import { previousVersion } from './images/previous.ts';
 import { assertCanBeNode, startNodeTree } from './machine/node-tree.ts';
 
-/** Maximum duration of the script in the namespaces in milliseconds. It usually takes about two minutes. */
-const timeout = 900_000;
+/** Maximum duration of the script in the namespaces in milliseconds. It usually takes about eight minutes. */
+const timeout = 1_800_000;
 
 async function run(): Promise<number> {
   assertCanBeNode('make e2e');
+  // The namespaces have no network.
+  await previousVersion();
   const folder = mkdtempSync(join(tmpdir(), 'platform-e2e-'));
   const node = await startNodeTree(join(import.meta.dirname, 'inside.ts'), [basename(folder), folder], timeout);
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => node.stop(signal));

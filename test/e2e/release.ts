@@ -9,6 +9,7 @@ import type { Client, Request } from './curl.ts';
 
 export const release = 'platform-apiserver';
 export const namespace = 'platform-system';
+export const podsPath = `/api/v1/namespaces/${namespace}/pods`;
 export const chart = join(import.meta.dirname, '../../charts/platform-apiserver');
 export const host = `${release}.${namespace}.svc`;
 export const nodesPath = '/kapis/resources.platform.io/v1alpha3/nodes';
@@ -39,12 +40,21 @@ export interface Pod {
 /** Returns the server's pods that are not terminating. */
 export async function pods({ kube }: Cluster): Promise<Pod[]> {
   const query = { labelSelector: `app.kubernetes.io/name=${release}` };
-  const { items } = await kube.json<{ items: Pod[] }>(`/api/v1/namespaces/${namespace}/pods`, { query });
+  const { items } = await kube.json<{ items: Pod[] }>(podsPath, { query });
   return items.filter(({ metadata }) => metadata.deletionTimestamp === undefined);
 }
 
 export const isReady = ({ status }: Pod): boolean =>
   status.conditions?.some(({ type, status: value }) => type === 'Ready' && value === 'True') ?? false;
+
+/** Waits until all replicas are ready and no pod is terminating, since terminating pods still serve requests. */
+export async function settled({ kube, until }: Cluster, replicas: number): Promise<void> {
+  const query = { labelSelector: `app.kubernetes.io/name=${release}` };
+  await until(`${replicas} replicas are ready`, async () => {
+    const { items } = await kube.json<{ items: Pod[] }>(podsPath, { query });
+    return items.length === replicas && items.every(isReady);
+  });
+}
 
 /** Returns the object at a path, or undefined if it does not exist. */
 export async function found<T>({ kube }: Cluster, path: string): Promise<T | undefined> {

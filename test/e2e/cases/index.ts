@@ -9,8 +9,10 @@ import { installation } from './installation.ts';
 import { logs } from './logs.ts';
 import { nodePort } from './node-port.ts';
 import { replacement } from './replacement.ts';
+import { rotation } from './rotation.ts';
 import { tlsOnly } from './tls-only.ts';
 import { uninstallation } from './uninstallation.ts';
+import { upgrade } from './upgrade.ts';
 
 /** Returns the cases in order. `before` is the content of the cluster before the first. */
 export const cases = (before: readonly Item[]): readonly Case[] => [
@@ -24,5 +26,7 @@ export const cases = (before: readonly Item[]): readonly Case[] => [
   audit,
   tlsOnly,
   replacement,
+  rotation,
   uninstallation(before),
+  upgrade,
 ];

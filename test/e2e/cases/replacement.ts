@@ -1,17 +1,16 @@
 import { strictEqual } from 'node:assert/strict';
-import { readdirSync, readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import { isKubeError } from '../../../src/cluster/client/kube-error.ts';
 import { under } from '../load/load.ts';
 import { prepareTraffic, removeTraffic, traffic, type Visitor } from '../load/traffic.ts';
-import { helmInstall, isReady, namespace, pods, release, type Pod } from '../release.ts';
+import { serverProcess } from '../node/server-process.ts';
+import { helmInstall, namespace, pods, podsPath, release, settled, type Pod } from '../release.ts';
 import { step, type Case } from '../steps.ts';
 
 const replicas = 3;
 /** Milliseconds for which clients retry while a replica is killed: until kube-proxy has removed its address. */
 const retry = 10_000;
-const podsPath = `/api/v1/namespaces/${namespace}/pods`;
 
 export const replacement: Case = {
   title: 'No request fails while pods of the server are replaced under mixed load',
@@ -20,7 +19,7 @@ export const replacement: Case = {
     const loaded = async (work: () => Promise<unknown>, retryTime = 0): Promise<string> =>
       under(await traffic(cluster, visitor, retryTime), async () => {
         await work();
-        await settled();
+        await settled(cluster, replicas);
       });
     const rollout = (words: string): Promise<string> =>
       cluster.kubectl(`--namespace ${namespace} rollout ${words} deployment/${release}`);
@@ -68,7 +67,7 @@ export const replacement: Case = {
       step('every request succeeds after a replica is killed, if clients retry', async () => {
         const [victim] = await pods(cluster);
         return loaded(async () => {
-          kill(victim);
+          process.kill(serverProcess(victim), 'SIGKILL');
           await cluster.until('the container is restarted', async () => {
             const { status } = await cluster.kube.json<Pod>(`${podsPath}/${victim?.metadata.name}`);
             return status.containerStatuses?.[0]?.restartCount === 1;
@@ -89,15 +88,6 @@ export const replacement: Case = {
       }),
     ];
 
-    /** Waits until all replicas are ready and no pod is terminating, since terminating pods still serve requests. */
-    async function settled(): Promise<void> {
-      await cluster.until('all replicas are ready', async () => {
-        const query = { labelSelector: `app.kubernetes.io/name=${release}` };
-        const { items } = await cluster.kube.json<{ items: Pod[] }>(podsPath, { query });
-        return items.length === replicas && items.every(isReady);
-      });
-    }
-
     /** Evicts a pod as soon as the PodDisruptionBudget allows it. */
     async function evict({ metadata: { name } }: Pod): Promise<void> {
       const body = { apiVersion: 'policy/v1', kind: 'Eviction', metadata: { name, namespace } };
@@ -113,28 +103,6 @@ export const replacement: Case = {
     }
   },
 };
-
-/** Kills the server process whose control group has the uid of the pod in its name. */
-function kill(pod: Pod | undefined): void {
-  const uid = pod?.metadata.uid ?? 'none';
-  const found = readdirSync('/proc').filter(
-    (pid) =>
-      /^\d+$/.test(pid) &&
-      textOf(`/proc/${pid}/cgroup`).includes(uid) &&
-      textOf(`/proc/${pid}/cmdline`).includes('--service-name'),
-  );
-  strictEqual(found.length, 1);
-  process.kill(Number(found[0]), 'SIGKILL');
-}
-
-/** Returns the content of a file in /proc, or '' if the process has ended. */
-function textOf(file: string): string {
-  try {
-    return readFileSync(file, 'utf8');
-  } catch {
-    return '';
-  }
-}
 
 /** Reads a watch of a pod until the pod is deleted. Returns the last exit code of its container. */
 async function lastExitCode(events: Readable): Promise<number | undefined> {

@@ -1,11 +1,15 @@
 /** Images of the cluster: the release image, and images with programs of this machine. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { programs } from '../../../hack/cluster/programs.ts';
+import { file, tree } from '../../../hack/release/files.ts';
 import { imageConfig } from '../../../hack/release/image-config.ts';
 import { localArchitecture, type Image, type ImageConfig } from '../../../hack/release/oci.ts';
-import { rootFilesystem } from '../../../hack/release/root-filesystem.ts';
+import { baseLayers, rootFilesystem } from '../../../hack/release/root-filesystem.ts';
 import type { Entry } from '../../../hack/release/tar.ts';
 import { tool } from '../machine/packages.ts';
 import { program } from './machine-files.ts';
+import type { PreviousVersion } from './previous.ts';
 
 export const tag = 'e2e';
 export const names = {
@@ -27,6 +31,16 @@ export const localImage = (name: string, layers: readonly (readonly Entry[])[], 
 export async function serverImage(): Promise<Image> {
   const { layers } = await rootFilesystem(localArchitecture);
   return localImage(`${names.server}:${tag}`, layers, imageConfig());
+}
+
+/** Returns the image of the previous version, built like its Dockerfile does, on the base of the current image. */
+export async function previousServerImage({ folder, tag: previousTag }: PreviousVersion): Promise<Image> {
+  const app = [
+    ...['LICENSE', 'package.json'].map((name) => file(`app/${name}`, join(folder, name))),
+    ...['api/examples', 'node_modules', 'dist'].flatMap((name) => tree(`app/${name}`, join(folder, name))),
+  ];
+  const config = imageConfig(readFileSync(join(folder, 'Dockerfile'), 'utf8'));
+  return localImage(`${names.server}:${previousTag}`, [...(await baseLayers(localArchitecture)), app], config);
 }
 
 /** Returns the files of a shell with these commands, curl, and a folder for temporary files. */

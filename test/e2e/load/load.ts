@@ -21,8 +21,8 @@ interface Outcome {
 const minActions = 5;
 
 /**
- * Repeats all loads during `work`, and until each load has performed `minActions`. Returns a report. Throws if any
- * action failed.
+ * Repeats all loads during `work`, and until each load has performed `minActions`. Returns the number of actions and
+ * their latencies. Throws if any action failed.
  */
 export async function under(loads: readonly Load[], work: () => Promise<unknown>): Promise<string> {
   const end = new AbortController();
@@ -47,12 +47,15 @@ export async function under(loads: readonly Load[], work: () => Promise<unknown>
       : `${failures.length} of ${milliseconds.length + failures.length} ${label} failed: ${[...new Set(failures)].join('; ')}`,
   );
   strictEqual([problem, ...problems].filter((one) => one !== '').join('\n'), '');
-  return outcomes
-    .map(
-      ({ label, milliseconds }) =>
-        `${milliseconds.length} ${label} (at most ${Math.max(...milliseconds).toFixed(0)} ms)`,
-    )
-    .join(', ');
+  const total = outcomes.reduce((sum, { milliseconds }) => sum + milliseconds.length, 0);
+  const latencies = outcomes.map(({ label, milliseconds }) => `${label} ${percentile99(milliseconds).toFixed(0)}`);
+  return `0 of ${total} actions failed; p99 in ms: ${latencies.join(', ')}`;
+}
+
+/** Returns the value that 99 % of the values do not exceed. */
+function percentile99(values: readonly number[]): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  return sorted[Math.ceil(0.99 * sorted.length) - 1] ?? NaN;
 }
 
 async function repeat({ pause, act }: Load, outcome: Outcome, signal: AbortSignal): Promise<void> {

@@ -12,6 +12,7 @@ import { serviceClient, type ServiceClient } from './service-client.ts';
 
 const namespace = 'default';
 const counter = 'counter';
+export const executions = 'executions of a command';
 const configMaps = `/api/v1/namespaces/${namespace}/configmaps`;
 const readConfigMaps = `/kapis/resources.platform.io/v1alpha3/namespaces/${namespace}/configmaps`;
 
@@ -134,7 +135,7 @@ function watching(client: ServiceClient, path: string, token: string, mayBreak: 
     else last = object;
   };
   return {
-    label: `watches of ${path.split('/')[1]}`,
+    label: `watches of ${path.split('/')[1]} for 1 s`,
     pause: 0,
     async act(signal) {
       last ??= await client.json<ConfigMap>(`${configMaps}/${counter}`, { token });
@@ -161,7 +162,7 @@ async function executing(cluster: Cluster, token: string): Promise<Load> {
   const file = join(cluster.folder, 'traffic.kubeconfig');
   writeFileSync(file, await kubeconfig(cluster, token), { mode: 0o600 });
   return {
-    label: 'executions of a command',
+    label: executions,
     pause: 2_000,
     async act() {
       const words = ['--kubeconfig', file, 'exec', 'client', '--', 'sh', '-c', 'echo done'];

@@ -99,6 +99,24 @@ describe('the audit webhook', () => {
     await sink.close();
   });
 
+  test('the audit webhook gets events after a batch wait that ended with no event left', async () => {
+    const batchMaxWait = 400;
+    const { received, sink } = await lab([200], { batchMaxWait });
+    const wait = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, batchMaxWait));
+    // The first request takes longest, because it opens the connection.
+    write(sink, 1, 3);
+    await until(() => received.length === 1);
+    await wait();
+    // The last event starts a wait, but is sent as soon as the batch before it is delivered.
+    write(sink, 4, 7);
+    await until(() => received.length === 3);
+    await wait();
+    write(sink, 8, 10);
+    await until(() => received.length === 4);
+    expect(received.map(({ items }) => items)).toEqual([[1, 2, 3], [4, 5, 6], [7], [8, 9, 10]]);
+    await sink.close();
+  });
+
   test.each([[[503, 0, 429, 200]], [[0, 200]], [[500, 500, 500, 500, 200]]])(
     'an audit webhook that responds with %j gets the same batch again until it accepts the batch',
     async (responses) => {
