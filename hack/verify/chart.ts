@@ -9,7 +9,7 @@ import { kubernetesSchemas } from './schemas.ts';
 const chart = join(root, 'charts/platform-apiserver');
 
 /** Returns the files with values for which the chart is rendered: the files in the chart's folder `ci`. */
-const values = (): string[] => readdirSync(join(chart, 'ci')).map((file) => join(chart, 'ci', file));
+export const values = (): string[] => readdirSync(join(chart, 'ci')).map((file) => join(chart, 'ci', file));
 
 export async function chartLint(): Promise<string[]> {
   const { helm } = await programs(['helm']);
@@ -19,12 +19,19 @@ export async function chartLint(): Promise<string[]> {
   return problems.flat();
 }
 
+const template = ['template', 'platform-apiserver', chart, '--namespace', 'platform-system', '--values'];
+
+/** Returns everything that the chart renders with a file of values. */
+export async function renderChart(file: string): Promise<string> {
+  const { helm } = await programs(['helm']);
+  return await output(helm, [...template, file]);
+}
+
 /**
  * Validates each document that helm and kustomize render, with the schema that kube-apiserver publishes for its kind.
  */
 export async function rendered(): Promise<string[]> {
   const { helm, kubectl } = await programs(['helm', 'kubectl']);
-  const template = ['template', 'platform-apiserver', chart, '--namespace', 'platform-system', '--values'];
   const commands = [
     ...values().map((file) => [helm, ...template, file] as const),
     ...kustomizations(join(root, 'manifests')).map((folder) => [kubectl, 'kustomize', folder] as const),

@@ -36,9 +36,14 @@ const generated = 'test/clients/generated/';
  */
 export async function goVet(): Promise<string[]> {
   const sources = await tracked('*.go');
-  const modules = (await tracked('*go.mod'))
+  const folders = (await tracked('*go.mod'))
     .map((file) => dirname(file))
-    .filter((folder) => sources.some((file) => file.startsWith(`${folder}/`)) && !folder.startsWith(generated))
+    .filter((folder) => !folder.startsWith(generated));
+  /** Returns the module of a file: the innermost of the folders that contain it. */
+  const moduleOf = (file: string): string | undefined =>
+    folders.filter((folder) => file.startsWith(`${folder}/`)).toSorted((a, b) => b.length - a.length)[0];
+  const modules = folders
+    .filter((folder) => sources.some((file) => moduleOf(file) === folder))
     .map((folder) => join(root, folder));
   const flags = await goBuildFlags();
   const env = { CGO_ENABLED: '0' };

@@ -6,6 +6,7 @@ import { seconds } from '../cluster/progress.ts';
 import { chartLint, rejections, rendered } from './chart.ts';
 import { command, goFormat, goVet, type Check } from './checks.ts';
 import { descriptions } from './descriptions.ts';
+import { kubeScore } from './kube-score.ts';
 import { licenses } from './licenses.ts';
 import { prose } from './prose.ts';
 
@@ -39,6 +40,7 @@ const checks: readonly Check[] = [
   { name: 'chart lint', run: chartLint },
   { name: 'values that the chart rejects', run: rejections },
   { name: 'chart and manifests against the schemas of Kubernetes', run: rendered },
+  { name: 'good practices in the chart (kube-score)', run: kubeScore },
 ];
 
 const begin = performance.now();
