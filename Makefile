@@ -60,6 +60,11 @@ test-monitoring: $(installed) ## build Prometheus, and test the alerts and dashb
 	@$(node) --experimental-vm-modules --disable-warning=ExperimentalWarning \
 	  node_modules/jest/bin/jest.js --runInBand test/monitoring/
 
+.PHONY: test-ingress
+test-ingress: $(installed) ## build Traefik, and test the chart's routes to the server with it
+	@$(node) --experimental-vm-modules --disable-warning=ExperimentalWarning \
+	  node_modules/jest/bin/jest.js --runInBand test/ingress/
+
 .PHONY: conformance
 conformance: $(installed) ## run the Kubernetes end-to-end tests directly at kube-apiserver and through the gateway
 	@$(node) test/upstream/main.ts

@@ -12,13 +12,13 @@ export default {
   projects: [
     {
       ...project,
-      testMatch: ['<rootDir>/test/!(integration|monitoring)/**/*.test.ts'],
+      testMatch: ['<rootDir>/test/!(integration|ingress|monitoring)/**/*.test.ts'],
       setupFilesAfterEnv: ['<rootDir>/test/assertions.ts'],
     },
     // All files share one control plane. Its setup runs only if one of them runs.
     {
       ...project,
-      testMatch: ['<rootDir>/test/{integration,monitoring}/**/*.test.ts'],
+      testMatch: ['<rootDir>/test/{integration,ingress,monitoring}/**/*.test.ts'],
       globalSetup: '<rootDir>/test/labs/integration/setup.ts',
       globalTeardown: '<rootDir>/test/labs/integration/teardown.ts',
       setupFilesAfterEnv: ['<rootDir>/test/labs/integration/each-file.ts'],

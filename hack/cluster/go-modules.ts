@@ -50,9 +50,9 @@ export async function cacheFolder(): Promise<string> {
   return join(userCache, hash.digest('hex').slice(0, 16));
 }
 
-/** Returns the folder of a downloaded module, for files that are not code. */
-export async function moduleFolder(module: string): Promise<string> {
-  const text = await output('go', ['mod', 'download', '-json', module], { cwd: modules });
+/** Returns the folder of a downloaded module, for files that are not code. The go.mod in `cwd` pins its version, unless `module` has one. */
+export async function moduleFolder(module: string, cwd = modules): Promise<string> {
+  const text = await output('go', ['mod', 'download', '-json', module], { cwd });
   return (JSON.parse(text) as { Dir: string }).Dir;
 }
 

@@ -1,6 +1,6 @@
 /** Builds programs of other projects from Go modules that a go.mod pins. Each program is built once per machine. */
 import { createHash } from 'node:crypto';
-import { existsSync } from 'node:fs';
+import { existsSync, globSync } from 'node:fs';
 import { mkdir, readFile, rename } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { execute, output } from './exec.ts';
@@ -21,7 +21,9 @@ export async function goProgram(modules: string, source: string, tags: readonly 
   });
   const flags = [...buildFlags, ...(tags.length === 0 ? [] : ['-tags', tags.join(',')])];
   const hash = createHash('sha256').update(go).update(flags.join(' '));
-  for (const file of ['go.mod', 'go.sum']) hash.update(await readFile(join(modules, file)));
+  // Includes the modules in subfolders that replace others.
+  for (const file of globSync('**/*.{go,mod,sum}', { cwd: modules }).toSorted())
+    hash.update(await readFile(join(modules, file)));
   const cache = join(userCache, 'go-programs');
   const path = join(cache, `${name}-${hash.digest('hex').slice(0, 16)}`);
   await withLock(path, async () => {

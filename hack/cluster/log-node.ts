@@ -22,6 +22,8 @@ export interface LogNodeOptions {
   readonly name: string;
   /** Log files by namespace and container name. All pods of a namespace share the file of a container name. */
   readonly files: Readonly<Record<string, Readonly<Record<string, string>>>>;
+  /** Namespaces in whose pods `kubectl exec` runs commands on this machine. Default: none. */
+  readonly exec?: readonly string[];
 }
 
 const firstPort = 21_250;
@@ -32,7 +34,7 @@ export const logLine = (time: string, log: string): string => `${time} stdout F 
 
 /** Starts a log node. Restarts a running log node of the same name. */
 export async function startLogNode(options: LogNodeOptions): Promise<Running> {
-  const { dir, kube, kubeconfig, address, name, files } = options;
+  const { dir, kube, kubeconfig, address, name, files, exec = [] } = options;
   const folder = join(dir, name);
   await mkdir(folder, { recursive: true, mode: 0o700 });
   const logs = Object.entries(files).map(([namespace, containers]) => ({
@@ -48,9 +50,15 @@ export async function startLogNode(options: LogNodeOptions): Promise<Running> {
       })),
     },
   }));
+  const execs = exec.map((namespace) => ({
+    apiVersion: 'kwok.x-k8s.io/v1alpha1',
+    kind: 'ClusterExec',
+    metadata: { name: namespace },
+    spec: { selector: { matchNamespaces: [namespace] }, execs: [{ local: {} }] },
+  }));
   const config = join(folder, 'kwok.yaml');
   const stages = await readFile(await kwokStages(), 'utf8');
-  await writeFile(config, [stages, ...logs.map((one) => stringify(one))].join('\n---\n'));
+  await writeFile(config, [stages, ...[...logs, ...execs].map((one) => stringify(one))].join('\n---\n'));
   const authority = await readAuthority(dir);
   const serving = await authority.issue({ commonName: name, server: [address] });
   await writeFile(join(folder, 'tls.crt'), serving.certificate);

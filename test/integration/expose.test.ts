@@ -6,6 +6,7 @@ import { parse, parseAllDocuments, stringify } from 'yaml';
 import { output, type Executed } from '../../hack/cluster/exec.ts';
 import { moduleFolder } from '../../hack/cluster/go-modules.ts';
 import { programs } from '../../hack/cluster/programs.ts';
+import { traefikModules } from '../../hack/ingress/traefik.ts';
 import { release } from '../../hack/run/chart.ts';
 import { platformApiserver } from '../labs/integration/cli.ts';
 import { blocksIn } from '../labs/integration/documents.ts';
@@ -15,7 +16,24 @@ import { lab } from '../labs/integration/lab.ts';
 
 /** The first Gateway API version with TLSRoute v1 in its standard channel, as documented. */
 const gatewayAPI = 'sigs.k8s.io/gateway-api@v1.5.1';
-const tlsRoutes = 'config/crd/standard/gateway.networking.k8s.io_tlsroutes.yaml';
+/** Definitions of the kinds of other projects in the documents. traefikModules pins the version of Traefik. */
+const foreign: readonly (readonly [module: string, folder: string, files: readonly string[]])[] = [
+  [
+    gatewayAPI,
+    'config/crd/standard',
+    ['tlsroutes', 'httproutes', 'backendtlspolicies'].map((kinds) => `gateway.networking.k8s.io_${kinds}.yaml`),
+  ],
+  [
+    'github.com/envoyproxy/gateway@v1.9.1',
+    'charts/gateway-helm/charts/crds/crds/generated',
+    ['gateway.envoyproxy.io_backendtrafficpolicies.yaml'],
+  ],
+  [
+    'github.com/traefik/traefik/v3',
+    'docs/content/reference/dynamic-configuration',
+    ['traefik.io_serverstransports.yaml'],
+  ],
+];
 
 const chart = join(import.meta.dirname, '../../charts/platform-apiserver');
 const isManifest = (block: string): boolean => block.startsWith('apiVersion:');
@@ -35,13 +53,16 @@ function file(name: string, text: string): string {
 
 const sent = ['apply', '--server-side', '--force-conflicts', '--dry-run=server', '--validate=strict'];
 
-let definition: string;
+let definitions: readonly string[] = [];
 beforeAll(async () => {
-  definition = join(await moduleFolder(gatewayAPI), tlsRoutes);
-  await succeed(kubectl, 'apply', '--server-side', '-f', definition);
-  await succeed(kubectl, 'wait', '--for=condition=established', '--timeout=30s', '-f', definition);
+  for (const [module, folder, files] of foreign) {
+    const path = join(await moduleFolder(module, traefikModules), folder);
+    definitions = [...definitions, ...files.flatMap((name) => ['-f', join(path, name)])];
+  }
+  await succeed(kubectl, 'apply', '--server-side', ...definitions);
+  await succeed(kubectl, 'wait', '--for=condition=established', '--timeout=30s', ...definitions);
 });
-afterAll(() => succeed(kubectl, 'delete', '-f', definition));
+afterAll(() => succeed(kubectl, 'delete', ...definitions));
 
 /** Renders the chart with these values. */
 async function render(text: string): Promise<readonly KubeObject[]> {
@@ -65,7 +86,11 @@ interface ConfigMap extends KubeObject {
 
 describe('the documented manifests', () => {
   test('the documented manifests include the manifests of docs/guides/expose.md', () => {
-    expect(manifests.map(([, block]) => (parse(block) as KubeObject).kind)).toEqual(['TLSRoute']);
+    expect(manifests.map(([, block]) => (parse(block) as KubeObject).kind)).toEqual([
+      'TLSRoute',
+      'ServersTransport',
+      'BackendTrafficPolicy',
+    ]);
   });
 
   test.each(manifests)('kube-apiserver accepts the documented manifest %s', async (_, block) => {
@@ -84,7 +109,7 @@ describe('the documented manifests', () => {
   test('the documented manifests refer to the Service of the chart and to one of its ports', async () => {
     const service = (await render('{}')).find(({ kind }) => kind === 'Service') as Service;
     const https = service.spec.ports.find(({ name }) => name === 'https');
-    const [route] = manifests.map(([, block]) => parse(block) as KubeObject);
+    const route = manifests.map(([, block]) => parse(block) as KubeObject).find(({ kind }) => kind === 'TLSRoute');
     expect(route).toMatchObject({
       metadata: { namespace: release.namespace },
       spec: { rules: [{ backendRefs: [{ name: service.metadata.name, port: https?.port }] }] },
@@ -103,7 +128,8 @@ describe('the documented chart values', () => {
       const objects = await render(block);
       const byNamespace = Map.groupBy(objects, ({ metadata }) => metadata.namespace ?? release.namespace);
       for (const [namespace, members] of byNamespace) {
-        const rendered = members.map((one) => stringify(one)).join('---\n');
+        // As JSON, because kubectl reads an unquoted `on` of YAML 1.2 as a boolean.
+        const rendered = members.map((one) => JSON.stringify(one)).join('\n---\n');
         expect(await send(rendered, '--namespace', namespace)).toMatchObject({ code: 0, stderr: '' });
       }
     },

@@ -17,8 +17,14 @@ export interface LogNode {
   readonly stop: () => Promise<void>;
 }
 
-/** Starts the node and creates the namespaces. Pods of a namespace share one log per container name. */
-export async function startLogNode(containersOf: Readonly<Record<string, readonly string[]>>): Promise<LogNode> {
+/**
+ * Starts the node and creates the namespaces. Pods of a namespace share one log per container name. In pods of the namespaces `exec`,
+ * `kubectl exec` runs commands on this machine.
+ */
+export async function startLogNode(
+  containersOf: Readonly<Record<string, readonly string[]>>,
+  exec: readonly string[] = [],
+): Promise<LogNode> {
   const { dir, address, kubeconfig } = lab();
   const folder = join(dir, name);
   mkdirSync(folder, { recursive: true });
@@ -32,7 +38,7 @@ export async function startLogNode(containersOf: Readonly<Record<string, readonl
       Object.fromEntries(containers.map((container) => [container, fileOf(namespace, container)])),
     ]),
   );
-  const running = await start({ dir, kube: kube(), kubeconfig, address, name, files });
+  const running = await start({ dir, kube: kube(), kubeconfig, address, name, files, exec });
   for (const namespace of namespaces) await create('/api/v1/namespaces', { metadata: { name: namespace } });
   for (const namespace of namespaces)
     await eventually('its ServiceAccount is there', () =>

@@ -1,0 +1,5 @@
+package ext
+
+type HTTP struct{}
+
+type Router struct{}

@@ -1,0 +1,8 @@
+package acme
+
+type Account struct{}
+
+type ExtendedAccount struct {
+	Account
+	Location string
+}
