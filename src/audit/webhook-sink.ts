@@ -54,7 +54,8 @@ export class WebhookSink implements Sink {
     this.#waiting.push(event);
     this.#bytes += event.length;
     if (this.#waiting.length >= batchMaxSize) this.#send();
-    else this.#timer ??= setTimeout(() => this.#send(), batchMaxWait);
+    // The events that arrive while a batch is sent are sent after the batch.
+    else if (this.#sending === undefined) this.#timer ??= setTimeout(() => this.#send(), batchMaxWait);
   }
 
   /**
@@ -71,8 +72,6 @@ export class WebhookSink implements Sink {
   #send(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    // Without events, #sendAll would reset #sending before this assignment, and no later call would send.
-    if (this.#waiting.length === 0) return;
     this.#sending ??= withoutSpan(() => this.#sendAll());
   }
 

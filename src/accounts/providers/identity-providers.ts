@@ -29,9 +29,6 @@ const logins = {
   queue: { total: 32, perUser: 8, timeout: 30_000 },
 };
 
-/** Maximum characters of a reason in a warning. */
-const maxReason = 200;
-
 interface Created {
   readonly provider: Providers[ProviderKind];
   /** Settings and secret with which the provider was created, as JSON. */
@@ -57,7 +54,7 @@ export class IdentityProviders {
   readonly #options: IdentityProvidersOptions;
   readonly #created = new Map<string, Created>();
   readonly #slots = new Map<string, Slots>();
-  /** Time and reason of the last failure, by name of the provider; deleted by the next successful request. */
+  /** Time and cause of the last failure, by name of the provider. */
   readonly #failures = new Map<string, string>();
 
   constructor(options: IdentityProvidersOptions) {
@@ -79,15 +76,13 @@ export class IdentityProviders {
     const free = await slots.wait(addressKeys(source));
     const run: ProviderSlot<Kind>['run'] = async (requests) => {
       try {
-        const result = await requests(provider);
-        this.#failures.delete(name);
-        return result;
+        return await requests(provider);
       } catch (error) {
         if (error instanceof OAuthError && error.error === 'access_denied') throw error;
         if (error instanceof CredentialsRefused) this.warn(settings, error);
         this.#options.log.warn('identity provider failed', { provider: name, error });
         if (error instanceof OAuthError) throw error;
-        this.#failures.set(name, `at ${rfc3339(this.#options.clock.now())}: ${reasonOf(error)}`);
+        this.#failures.set(name, `at ${rfc3339(this.#options.clock.now())} (${causeOf(error)})`);
         throw serviceUnavailable(
           `the identity provider "${displayName}" is unavailable; try again in a moment, or contact your administrator`,
         );
@@ -96,7 +91,15 @@ export class IdentityProviders {
     return { run, free };
   }
 
-  /** Reports each provider whose last request failed. */
+  /** Ends the report of a failure, after the provider has responded to a request. */
+  responded({ name }: IdentityProvider): void {
+    this.#failures.delete(name);
+  }
+
+  /**
+   * Reports each provider whose last request failed. Names only the code of the error, because every authenticated user
+   * may read the report.
+   */
   warning(): string {
     return this.#options.config.value.authentication.identityProviders
       .flatMap(({ name }) => {
@@ -122,6 +125,8 @@ export class IdentityProviders {
     const providerType: ProviderType<ProviderTypeName> = types[type];
     const provider = providerType.create(settings, { ...values, clock, log });
     this.#created.set(name, { provider, key });
+    // The failure may concern the former settings.
+    this.#failures.delete(name);
     return provider;
   }
 
@@ -138,9 +143,12 @@ export class IdentityProviders {
   }
 }
 
-/** Returns the messages of an error and its causes. */
-function reasonOf(error: unknown): string {
-  const messages: string[] = [];
-  for (let one = error; one instanceof Error && messages.length < 4; one = one.cause) messages.push(one.message);
-  return messages.join(': ').slice(0, maxReason);
+/** Returns the code or the class of the first cause that has one. */
+function causeOf(error: unknown): string {
+  for (let one = error, depth = 0; one instanceof Error && depth < 4; one = one.cause, depth += 1) {
+    const { code } = one as { readonly code?: unknown };
+    if (typeof code === 'string') return code;
+    if (one.name !== 'Error') return typeof code === 'number' ? `${one.name} ${code}` : one.name;
+  }
+  return 'see the log';
 }

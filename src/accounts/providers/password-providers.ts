@@ -97,10 +97,12 @@ export class PasswordProviders {
     const slot = await this.#providers.slotAt<'password'>(provider, source);
     try {
       const found = await slot.run((one) => one.lookUp(login));
+      this.#providers.responded(provider);
       return {
         subject: found.subject,
         authenticate: async (password) => {
           const statement = await slot.run(() => found.authenticate(password));
+          this.#providers.responded(provider);
           this.#providers.warn(provider, undefined);
           return statement;
         },

@@ -26,15 +26,24 @@ export class RedirectProviders {
 
   /** Returns the person to whom the query of the redirect belongs. Throws OAuthError, PersonRefused, and 503. */
   async person(name: string, query: URLSearchParams, request: ProviderRequest, source: string): Promise<Person> {
-    return personOf(name, await this.#run(name, source, (provider) => provider.person(query, request)));
+    const statement = await this.#run(name, source, async (provider, settings) => {
+      const found = await provider.person(query, request);
+      this.#providers.responded(settings);
+      return found;
+    });
+    return personOf(name, statement);
   }
 
-  async #run<T>(name: string, source: string, requests: (provider: RedirectProvider) => Promise<T>): Promise<T> {
+  async #run<T>(
+    name: string,
+    source: string,
+    requests: (provider: RedirectProvider, settings: IdentityProvider) => Promise<T>,
+  ): Promise<T> {
     const settings = this.all().find((one) => one.name === name);
     if (settings === undefined) throw new OAuthError('invalid_request', 'unknown identity provider', { status: 404 });
     const slot = await this.#providers.slotAt<'redirect'>(settings, source);
     try {
-      return await slot.run(requests);
+      return await slot.run((provider) => requests(provider, settings));
     } finally {
       slot.free();
     }

@@ -67,6 +67,9 @@ const idOf = ({ group, resource }: { readonly group: string; readonly resource: 
 const keyOf = (of: { readonly group: string; readonly version: string; readonly resource: string }): string =>
   `${idOf(of)}/${of.version}`;
 
+/** Milliseconds for which a resource that did not fit is reported after it can be requested again. */
+const warningLife = 10 * 60_000;
+
 interface ActiveCache {
   readonly resource: CachedResource<unknown>;
   readonly discovered: DiscoveredResource;
@@ -117,9 +120,8 @@ export class Catalogue {
   warning(): string {
     const { maxBytes } = this.#options.limits();
     return [...this.#refused.values()]
-      .flatMap((refused) =>
-        refused.error === undefined || refused.maxBytes !== maxBytes ? [] : [refused.error.message],
-      )
+      .filter((refused) => refused.maxBytes === maxBytes && refused.until > this.#clock.now() - warningLife)
+      .flatMap(({ error }) => (error === undefined ? [] : [error.message]))
       .join('; ');
   }
 

@@ -154,19 +154,30 @@ test('an error of an LDAP provider is logged, and the message names the first fa
 });
 
 describe('the warning of the identity providers', () => {
-  const outage = new Error('the search failed', { cause: new Error('connect ECONNREFUSED') });
+  const outage = new Error('the search failed', {
+    cause: Object.assign(new Error('10.0.0.1'), { code: 'ECONNREFUSED' }),
+  });
 
-  test('the warning names each provider whose last request failed, with the time and the causes', async () => {
+  test.each<[string, Error, string]>([
+    ['the code of the cause of an error', outage, 'ECONNREFUSED'],
+    [
+      'the code of a connection that failed for several addresses',
+      Object.assign(new AggregateError([], ''), { code: 'ETIMEDOUT' }),
+      'ETIMEDOUT',
+    ],
+    ['the class and the number of an error', Object.assign(new TypeError('a\nb'), { code: 51 }), 'TypeError 51'],
+    ['no text of an error', new Error('the entry uid=erin is wrong'), 'see the log'],
+  ])('the warning names each provider whose last request failed, the time, and %s', async (_what, error, cause) => {
     expect(all.warning()).toBe('');
-    response = async (host) => (host === 'one.example' ? Promise.reject(outage) : result());
+    response = async (host) => (host === 'one.example' ? Promise.reject(error) : result());
     await logIn().catch(() => undefined);
-    expect(all.warning()).toBe('"one" failed at 1970-01-01T00:16:40.000Z: the search failed: connect ECONNREFUSED');
-    response = async () => Promise.reject(outage);
+    expect(all.warning()).toBe(`"one" failed at 1970-01-01T00:16:40.000Z (${cause})`);
+    response = async () => Promise.reject(error);
     await logIn({ isAllowed: (name) => name === 'two' }).catch(() => undefined);
     expect(all.warning()).toMatch(/^"one" failed at .*; "two" failed at /);
   });
 
-  test('the warning ends with the next successful request to the provider', async () => {
+  test('the warning ends with the next response of the provider', async () => {
     response = async () => Promise.reject(outage);
     await logIn().catch(() => undefined);
     response = async () => result();
@@ -174,11 +185,15 @@ describe('the warning of the identity providers', () => {
     expect(all.warning()).toBe('');
   });
 
-  test('the warning omits providers that are no longer configured', async () => {
-    response = async () => Promise.reject(outage);
+  test.each([
+    ['is no longer configured', [provider('two')]],
+    ['has other settings', [provider('one', { url: 'ldaps://other.example' }), provider('two')]],
+  ])('the warning omits a provider that %s', async (_what, configured) => {
+    response = async (host) => (host === 'one.example' ? Promise.reject(outage) : result());
     await logIn().catch(() => undefined);
-    configure(provider('two'));
-    expect(all.warning()).not.toContain('"one"');
+    configure(...configured);
+    await logIn().catch(() => undefined);
+    expect(all.warning()).toBe('');
   });
 });
 

@@ -364,6 +364,18 @@ describe('cache memory', () => {
     expect(await use('configmaps')).toBeDefined();
   });
 
+  test('cache memory that was exceeded by a resource is reported for ten minutes', async () => {
+    const { use: used, upstream } = await started('configmaps');
+    const waiting = refusal(used);
+    await upstream.open();
+    await upstream.send(added('a', 2_000_000, 1));
+    await waiting;
+    await clock.advance(9 * 60_000);
+    expect(catalogue.warning()).toMatch(/^configmaps does not fit/);
+    await clock.advance(2 * 60_000);
+    expect(catalogue.warning()).toBe('');
+  });
+
   test('cache memory counts only the last attempt to list a resource', async () => {
     const { upstream } = await started('configmaps');
     await upstream.open();
