@@ -14,6 +14,20 @@ import { FakeClock, settle } from '../../../labs/cluster-fakes.ts';
 const slow = 'argon2id:65536:3:4';
 const fast = 'bcrypt:4';
 
+/** Verifies a password of an unknown user while hashes with these parameters are in use. Returns the result and the decoy. */
+async function verifiedDecoy(parameters: string): Promise<{ result: boolean; decoy: string }> {
+  let decoy = '';
+  const passwords = new Passwords({
+    ...nativeHashFunctions,
+    async verify(hash, password) {
+      decoy = hash;
+      return await nativeHashFunctions.verify(hash, password);
+    },
+  });
+  await passwords.prepare([parameters]);
+  return { result: await passwords.verify(undefined, 'x'), decoy };
+}
+
 describe('the hash functions', () => {
   test.each([
     // crypt_blowfish test vectors.
@@ -44,20 +58,6 @@ describe('the hash functions', () => {
       expect(await nativeHashFunctions.verify(one, 'password')).toBe(false);
     },
   );
-
-  /** Verifies a password of an unknown user while hashes with these parameters are in use. Returns the result and the decoy. */
-  async function verifiedDecoy(parameters: string): Promise<{ result: boolean; decoy: string }> {
-    let decoy = '';
-    const passwords = new Passwords({
-      ...nativeHashFunctions,
-      async verify(hash, password) {
-        decoy = hash;
-        return await nativeHashFunctions.verify(hash, password);
-      },
-    });
-    await passwords.prepare([parameters]);
-    return { result: await passwords.verify(undefined, 'x'), decoy };
-  }
 
   test.each(['bcrypt:4', 'bcrypt:12', 'argon2id:256:2:1', 'argon2id:1024:1:4', preferred])(
     'verifying a password of an unknown user verifies a hash with the parameters %s, which matches no password',
