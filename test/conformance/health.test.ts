@@ -11,5 +11,14 @@ test('/readyz?verbose lists the checks of all components in the documented order
   const { access_token: token } = JSON.parse((await lab.token(login)).text) as { readonly access_token: string };
   const { text } = await lab.gateway('/readyz?verbose', { headers: { authorization: `Bearer ${token}` } });
   const names = [...text.matchAll(/^\[\+\](\S+) ok/gm)].map(([, name]) => name);
-  expect(names).toEqual(['configuration', 'users', 'sessions', 'request-header-ca', 'logs', 'shutdown']);
+  expect(names).toEqual([
+    'configuration',
+    'users',
+    'sessions',
+    'identity-providers',
+    'request-header-ca',
+    'catalogue',
+    'logs',
+    'shutdown',
+  ]);
 });
