@@ -116,6 +116,10 @@ mutants: $(installed) ## mutate the code and list the mutants that no test detec
 screenshot: $(installed) ## take the screenshot of /docs for docs/reference/api.md
 	@$(node) hack/screenshot/main.ts
 
+.PHONY: draw-dashboards
+draw-dashboards: $(installed) ## draw the pictures of the dashboards for docs/guides/monitoring.md, with a real Prometheus
+	@$(node) hack/screenshot/dashboards.ts
+
 # Requires an npm registry that supports audit requests.
 .PHONY: audit
 audit: ## list known vulnerabilities of the packages in the image

@@ -4,20 +4,16 @@
  */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { chromium } from 'playwright-core';
 import { issuer, login, startLab } from '../../test/labs/conformance/lab.ts';
-import { beside } from '../../test/labs/integration/browser.ts';
+import { launch } from '../../test/labs/integration/browser.ts';
 import { obtainChromium } from '../../test/labs/integration/clients.ts';
 import { foundPath } from '../../test/labs/integration/lab.ts';
 
 const file = join(import.meta.dirname, '../../docs/images/docs.png');
-const executablePath = foundPath(await obtainChromium());
+const program = foundPath(await obtainChromium());
 const lab = await startLab();
-const browser = await chromium.launch({
-  executablePath,
-  env: { ...process.env, ...beside(executablePath) },
-  args: ['--disable-gpu', `--host-resolver-rules=MAP ${new URL(issuer).host}:443 127.0.0.1:${lab.ports.https}`],
-});
+const rules = `MAP ${new URL(issuer).host}:443 127.0.0.1:${lab.ports.https}`;
+const browser = await launch(program, `--host-resolver-rules=${rules}`);
 // The browser does not trust the certificate authority of the test server.
 const page = await browser.newPage({ ignoreHTTPSErrors: true, viewport: { width: 1200, height: 800 } });
 await page.goto(`${issuer}/docs#getNode`);

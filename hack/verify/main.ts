@@ -23,6 +23,7 @@ const checks: readonly Check[] = [
   ),
   command('types', 'tsc', '--noEmit'),
   command('types of the browser code', 'tsc', '-p', 'src/docs/explorer/browser'),
+  command('types of the page that draws dashboards', 'tsc', '-p', 'hack/screenshot/browser'),
   command('lint and layers', 'oxlint', '--format=unix', '--deny-warnings'),
   command('dead code and dependencies', 'knip', '--no-progress', '--treat-config-hints-as-errors'),
   command('generated CRDs (make update)', 'hack/update-crds.ts', '--check'),

@@ -34,23 +34,26 @@ const keyOf = ({ publicKey }: X509Certificate): string =>
  * Returns the environment in which the browser finds the libraries of its package. A browser from the variable CHROMIUM
  * uses the libraries of the machine.
  */
-export function beside(program: string): Record<string, string> {
+function beside(program: string): Record<string, string> {
   const fonts = join(dirname(program), 'fonts.conf');
   return existsSync(fonts) ? { LD_LIBRARY_PATH: join(dirname(program), 'lib'), FONTCONFIG_FILE: fonts } : {};
 }
 
+/** Starts a browser with additional flags. */
+export const launch = (executablePath: string, ...flags: readonly string[]): Promise<Browser> =>
+  chromium.launch({
+    executablePath,
+    env: { ...process.env, ...beside(executablePath) },
+    args: ['--disable-gpu', ...flags],
+  });
+
 export async function startBrowser(sites: Sites): Promise<Browser> {
-  const program = foundPath(lab().chromium);
   const [{ https }] = lab().replicas;
   const keys = [await servingCertificate(https), new X509Certificate(sites.certificate)].map(keyOf);
-  return chromium.launch({
-    executablePath: program,
-    env: { ...process.env, ...beside(program) },
-    args: [
-      '--disable-gpu',
-      `--ignore-certificate-errors-spki-list=${keys.join(',')}`,
-      // The browser resolves no other host names.
-      `--host-resolver-rules=MAP ${new URL(issuer).host}:443 127.0.0.1:${https}, MAP *:443 127.0.0.1:${sites.port}, MAP * ~NOTFOUND, EXCLUDE 127.0.0.1`,
-    ],
-  });
+  return launch(
+    foundPath(lab().chromium),
+    `--ignore-certificate-errors-spki-list=${keys.join(',')}`,
+    // The browser resolves no other host names.
+    `--host-resolver-rules=MAP ${new URL(issuer).host}:443 127.0.0.1:${https}, MAP *:443 127.0.0.1:${sites.port}, MAP * ~NOTFOUND, EXCLUDE 127.0.0.1`,
+  );
 }

@@ -21,6 +21,13 @@ export interface Sample {
   readonly value: number;
 }
 
+/** A time series of a range query. */
+export interface Series {
+  readonly metric: Readonly<Record<string, string>>;
+  /** Values at the times of the query; null where the time series has no number. */
+  readonly values: readonly (number | null)[];
+}
+
 export interface RuleState {
   readonly name: string;
   readonly health: string;
@@ -30,6 +37,8 @@ export interface RuleState {
 export interface Prometheus {
   /** Returns the current samples of an expression. Throws if Prometheus rejects the expression. */
   query(expr: string): Promise<Sample[]>;
+  /** Returns the values of an expression at times in Unix seconds, which have equal distances. */
+  queryRange(expr: string, times: readonly number[]): Promise<Series[]>;
   /** Returns the states of all rules. */
   rules(): Promise<RuleState[]>;
   stop(): Promise<void>;
@@ -85,6 +94,9 @@ async function apiserverJob(): Promise<object> {
   };
 }
 
+/** Returns a number that can be drawn, or null. */
+const finite = (value: number | undefined): number | null => (Number.isFinite(value) ? (value as number) : null);
+
 export async function startPrometheusInLab(): Promise<Prometheus> {
   const service: RunningService = await startPrometheus(join(lab().dir, 'prometheus'), await freePort(19_090), {
     global: { scrape_interval: '1s', scrape_timeout: '1s', evaluation_interval: '1s' },
@@ -108,6 +120,17 @@ export async function startPrometheusInLab(): Promise<Prometheus> {
         metric,
         value: Number(value.replace('Inf', 'Infinity')),
       }));
+    },
+    async queryRange(expr, times) {
+      const [start = 0, second = start + 1] = times;
+      const range = { query: expr, start: String(start), end: String(times.at(-1)), step: String(second - start) };
+      const { result } = await request<{
+        result: readonly { readonly metric: Series['metric']; readonly values: readonly [number, string][] }[];
+      }>(`query_range?${new URLSearchParams(range).toString()}`);
+      return result.map(({ metric, values }) => {
+        const numbers = new Map(values.map(([time, value]) => [time, Number(value)]));
+        return { metric, values: times.map((time) => finite(numbers.get(time))) };
+      });
     },
     async rules() {
       const { groups } = await request<{ groups: readonly { readonly rules: readonly RuleState[] }[] }>('rules');

@@ -48,12 +48,23 @@ const variables: Readonly<Record<string, string>> = {
   job: 'platform-apiserver',
 };
 
+/** Returns an expression with values for its variables. `ranges` replaces values. Throws if a variable is unknown. */
+export const substitute = (expr: string, ranges: Readonly<Record<string, string>> = {}): string =>
+  expr.replaceAll(/\$(\w+)/g, (_, name: string) => {
+    const value = ranges[name] ?? variables[name];
+    if (value === undefined) throw new Error(`unknown variable ${name}: ${expr}`);
+    return value;
+  });
+
 export interface Query {
   /** Dashboard, panel and legend of the query, such as `overview.json, Requests by verb, {{verb}}`. */
   readonly title: string;
   readonly expr: string;
   readonly legend: string;
 }
+
+/** A query of a panel. */
+export type Target = Readonly<Record<'expr' | 'legendFormat', string>>;
 
 export const isPanel = (panel: Panel | RowPanel): panel is Panel => panel.type !== 'row';
 
@@ -62,13 +73,9 @@ export const panelsOf = ({ panels = [] }: Dashboard): Panel[] => panels.filter(i
 /** The queries of all dashboards, in which values replace the variables. */
 export const queries: readonly Query[] = [...dashboards].flatMap(([file, dashboard]) =>
   panelsOf(dashboard).flatMap(({ title = '', targets = [] }) =>
-    (targets as { expr: string; legendFormat: string }[]).map(({ expr, legendFormat: legend }) => ({
+    (targets as Target[]).map(({ expr, legendFormat: legend }) => ({
       title: [file, title, ...(legend === '' ? [] : [legend])].join(', '),
-      expr: expr.replaceAll(/\$(\w+)/g, (_, name: string) => {
-        const value = variables[name];
-        if (value === undefined) throw new Error(`${file}, ${title}: unknown variable ${name}`);
-        return value;
-      }),
+      expr: substitute(expr),
       legend,
     })),
   ),
