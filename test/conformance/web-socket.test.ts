@@ -165,22 +165,22 @@ test.each([
 
 const offering = (protocols: string): OutgoingHttpHeaders => ({ 'sec-websocket-protocol': protocols });
 
-describe('the WebSocket handshake', () => {
-  /** Opens a WebSocket, closes it after the response, and returns the headers of the response. */
-  async function accepted(protocols: OutgoingHttpHeaders): Promise<http.IncomingHttpHeaders> {
-    const target = { host: '127.0.0.1', port: lab.ports.http, agent: false, path: watching } as const;
-    const request = http.request({ ...target, headers: { ...handshake, ...bearer(), ...protocols } });
-    request.end();
-    const [{ statusCode, headers }, socket] = (await once(request, 'upgrade')) as [http.IncomingMessage, Socket];
-    socket.destroy();
-    expect(statusCode).toBe(101);
-    // The key and its response are those of RFC 6455 section 1.3.
-    expect(headers['sec-websocket-accept']).toBe('s3pPLMBiTxaQ9kYGzzhZRbK+xOo=');
-    expect(headers['sec-websocket-extensions']).toBeUndefined();
-    expect(headers['audit-id']).toMatch(/^[\w-]{36}$/);
-    return headers;
-  }
+/** Opens a WebSocket, closes it after the response, and returns the headers of the response. */
+async function accepted(protocols: OutgoingHttpHeaders): Promise<http.IncomingHttpHeaders> {
+  const target = { host: '127.0.0.1', port: lab.ports.http, agent: false, path: watching } as const;
+  const request = http.request({ ...target, headers: { ...handshake, ...bearer(), ...protocols } });
+  request.end();
+  const [{ statusCode, headers }, socket] = (await once(request, 'upgrade')) as [http.IncomingMessage, Socket];
+  socket.destroy();
+  expect(statusCode).toBe(101);
+  // The key and its response are those of RFC 6455 section 1.3.
+  expect(headers['sec-websocket-accept']).toBe('s3pPLMBiTxaQ9kYGzzhZRbK+xOo=');
+  expect(headers['sec-websocket-extensions']).toBeUndefined();
+  expect(headers['audit-id']).toMatch(/^[\w-]{36}$/);
+  return headers;
+}
 
+describe('the WebSocket handshake', () => {
   test.each(['first, second', 'token, first', 'first, token'])(
     'a WebSocket handshake that offers the subprotocols %j is accepted with the subprotocol "first"',
     async (offered) => {

@@ -2,8 +2,10 @@
  * Starts a real LDAP server, OpenLDAP's slapd. If slapd is not installed, it is unpacked from Debian's packages without
  * root.
  */
+import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { mkdir, mkdtemp, readdir, rename, rm, writeFile } from 'node:fs/promises';
+import { connect } from 'node:net';
 import { homedir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { freePort, seed } from '../../../hack/cluster/chosen.ts';
@@ -11,7 +13,6 @@ import { execute, output } from '../../../hack/cluster/exec.ts';
 import { withLock } from '../../../hack/cluster/lock.ts';
 import { createAuthority } from '../../../hack/cluster/pki.ts';
 import { until } from '../../../hack/cluster/until.ts';
-import { isFree } from '../../../hack/cluster/chosen.ts';
 import { lab } from './lab.ts';
 import { startProgram, type Program } from './program.ts';
 
@@ -89,6 +90,19 @@ const env = async (root: string): Promise<Record<string, string>> => {
   return { LD_LIBRARY_PATH: folders.map((name) => join(libraries, name)).join(delimiter) };
 };
 
+/** Returns whether a program accepts connections on the port. */
+async function accepts(port: number): Promise<boolean> {
+  const socket = connect(port, '127.0.0.1');
+  try {
+    await once(socket, 'connect');
+    return true;
+  } catch {
+    return false;
+  } finally {
+    socket.destroy();
+  }
+}
+
 /** Starts a server with these entries in LDIF and a service account that is allowed to search for the entries. */
 export async function createSlapd(entries: string): Promise<Slapd> {
   const root = await installation().catch((cause: unknown) => {
@@ -146,7 +160,8 @@ userPassword: ${service.password}
       await until(
         'slapd listens',
         () => Promise.resolve(),
-        async () => !(await isFree(plainPort)),
+        // A check whether the port is free would listen on it, and slapd could then fail to.
+        () => accepts(plainPort),
       );
     },
     async stop() {
