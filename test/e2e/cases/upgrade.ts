@@ -63,6 +63,13 @@ export const upgrade: Case = {
         writeValues(values, previous.tag);
         const flags = `--namespace ${namespace} --create-namespace --values ${values} --wait --timeout 120s`;
         await cluster.helm(`install ${release} ${previous.chart} ${flags}`);
+        // kube-apiserver discovers the new API a few seconds after the replicas are ready.
+        await cluster.until('kube-apiserver forwards requests to the server', () =>
+          cluster.kube.json('/apis/resources.platform.io/v1alpha3/nodes').then(
+            () => true,
+            () => false,
+          ),
+        );
         visitor = await prepareTraffic(cluster);
         tokens = await logIn(cluster.inside, base, await adminPassword(cluster));
         before = await kept(cluster);
