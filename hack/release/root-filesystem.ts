@@ -49,17 +49,27 @@ interface RootFilesystem {
   readonly packages: readonly ShippedPackage[];
 }
 
+export interface Parts {
+  /** Name of the platform in Node.js, such as `linux-x64`. */
+  readonly platform: string;
+  /** The folder node_modules with Node.js and the native code for the platform. */
+  readonly modules: string;
+  /** Files of Debian packages. */
+  readonly debian: readonly Entry[];
+}
+
 /** Downloads the components of the image, once per machine. */
-export async function fetchParts(
-  architecture: Architecture,
-): Promise<readonly [modules: string, debian: readonly Entry[]]> {
-  return [await platformModules(architecture), await debianFiles(architecture)];
+export async function fetchParts(architecture: Architecture): Promise<Parts> {
+  return {
+    platform: `linux-${nodeArchitectures[architecture]}`,
+    modules: await platformModules(architecture),
+    debian: await debianFiles(architecture),
+  };
 }
 
 /** Returns the layers below the server: Debian's libraries and Node.js. */
-export async function baseLayers(architecture: Architecture): Promise<Entry[][]> {
-  const [modules, debian] = await fetchParts(architecture);
-  const node = join(modules, `node-linux-${nodeArchitectures[architecture]}`);
+export function baseLayers({ platform, modules, debian }: Parts): Entry[][] {
+  const node = join(modules, `node-${platform}`);
   return [
     [...accounts, ...debian],
     [
@@ -70,13 +80,12 @@ export async function baseLayers(architecture: Architecture): Promise<Entry[][]>
 }
 
 export async function rootFilesystem(architecture: Architecture): Promise<RootFilesystem> {
-  const base = await baseLayers(architecture);
+  const parts = await fetchParts(architecture);
   const dist = await mkdtemp(join(tmpdir(), 'platform-dist-'));
   try {
-    const name = `linux-${nodeArchitectures[architecture]}`;
-    const packages = await build(dist, { name, modules: await platformModules(architecture) });
+    const packages = await build(dist, { name: parts.platform, modules: parts.modules });
     const server = packageFiles(dist).map((entry) => ({ ...entry, path: `app/${entry.path}` }));
-    return { layers: [...base, server], packages };
+    return { layers: [...baseLayers(parts), server], packages };
   } finally {
     await rm(dist, { recursive: true });
   }

@@ -5,7 +5,7 @@ import { programs } from '../../../hack/cluster/programs.ts';
 import { file, tree } from '../../../hack/release/files.ts';
 import { imageConfig } from '../../../hack/release/image-config.ts';
 import { localArchitecture, type Image, type ImageConfig } from '../../../hack/release/oci.ts';
-import { baseLayers, rootFilesystem } from '../../../hack/release/root-filesystem.ts';
+import { baseLayers, fetchParts, rootFilesystem } from '../../../hack/release/root-filesystem.ts';
 import type { Entry } from '../../../hack/release/tar.ts';
 import { tool } from '../machine/packages.ts';
 import { program } from './machine-files.ts';
@@ -40,7 +40,8 @@ export async function previousServerImage({ folder, tag: previousTag }: Previous
     ...['api/examples', 'node_modules', 'dist'].flatMap((name) => tree(`app/${name}`, join(folder, name))),
   ];
   const config = imageConfig(readFileSync(join(folder, 'Dockerfile'), 'utf8'));
-  return localImage(`${names.server}:${previousTag}`, [...(await baseLayers(localArchitecture)), app], config);
+  const base = baseLayers(await fetchParts(localArchitecture));
+  return localImage(`${names.server}:${previousTag}`, [...base, app], config);
 }
 
 /** Returns the files of a shell with these commands, curl, and a folder for temporary files. */
