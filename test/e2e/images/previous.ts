@@ -1,15 +1,17 @@
 /**
- * The version from which an upgrade is tested. Before the second release, this is an older commit. From then on, make it
- * the tag of the previous release, and the steps those of its Dockerfile.
+ * The version from which an upgrade is tested. Before the second release, this is an older commit. CONTRIBUTING.md
+ * describes how a release changes it.
  */
+import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { mkdir, mkdtemp, rename, rm } from 'node:fs/promises';
+import { mkdir, readFile, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { execute, output } from '../../../hack/cluster/exec.ts';
 import { withLock } from '../../../hack/cluster/lock.ts';
 import { progress } from '../../../hack/cluster/progress.ts';
 import { userCache } from '../../../hack/cluster/user-cache.ts';
 
+/** A commit, not a tag: fetching a tag into a shallow clone creates no tag there. */
 const commit = '02c94f0043a514e98c5eec7e254e461b609d0dd7';
 const root = join(import.meta.dirname, '../../..');
 
@@ -23,9 +25,14 @@ export interface PreviousVersion {
   readonly tag: string;
 }
 
-/** Returns the previous version, which is built once per machine. The build takes one to two minutes. */
+/**
+ * Returns the previous version, which is built once per machine. The build takes one to two minutes. The name of the
+ * folder depends on everything that affects its content.
+ */
 export async function previousVersion(): Promise<PreviousVersion> {
-  const folder = join(userCache, 'previous', commit);
+  const steps = createHash('sha256').update(await readFile(import.meta.filename));
+  const name = `${commit.slice(0, 12)}-${process.arch}-${steps.digest('hex').slice(0, 16)}`;
+  const folder = join(userCache, 'previous', name);
   await withLock(folder, async () => {
     if (!existsSync(folder)) await build(folder);
   });
@@ -33,8 +40,10 @@ export async function previousVersion(): Promise<PreviousVersion> {
 }
 
 async function build(folder: string): Promise<void> {
-  await mkdir(join(folder, '..'), { recursive: true });
-  const work = await mkdtemp(`${folder}-`);
+  const work = `${folder}.new`;
+  // An interrupted build leaves its files.
+  await rm(work, { recursive: true, force: true });
+  await mkdir(work, { recursive: true });
   const step = progress('building the previous version');
   const run = (program: string, ...args: readonly string[]): Promise<string> => output(program, args, { cwd: work });
   const flags = ['--ignore-scripts', '--no-audit', '--no-fund'];
