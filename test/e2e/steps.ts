@@ -19,52 +19,58 @@ export interface Case {
 
 export const step = (description: string, run: Step['run']): Step => ({ description, run });
 
-const timeout = 180_000;
+/** Milliseconds after which a step counts as stuck. */
+const timeout = 300_000;
+
+type Outcome = 'passed' | 'failed' | 'timed out' | 'not run';
 
 /**
- * Runs the cases. Each step requires the previous steps of its case, and every case requires the first case. Returns
- * false if any step failed.
+ * Runs the cases. Each step requires the previous steps of its case, and every case requires the first case. A step
+ * that times out is the last, because its work continues and would disturb the next steps. Returns false if any step
+ * failed.
  */
 export async function runCases(cases: readonly Case[], cluster: Cluster): Promise<boolean> {
   let passed = 0;
   let failed = 0;
-  let installed = true;
+  let canRunCases = true;
   for (const [index, { title, steps }] of cases.entries()) {
     console.log(`\n${title}`);
-    let canContinue: boolean = installed;
+    let canContinue: boolean = canRunCases;
     for (const one of steps(cluster)) {
-      const ok: boolean = canContinue && (await runStep(one, cluster));
-      if (!canContinue) console.log(`  not run           ${one.description}`);
-      canContinue = ok;
-      if (ok) passed++;
+      const outcome: Outcome = canContinue ? await runStep(one, cluster) : 'not run';
+      if (outcome === 'not run') console.log(`  not run           ${one.description}`);
+      canContinue = outcome === 'passed';
+      if (canContinue) passed++;
       else failed++;
+      if (outcome === 'timed out' || (index === 0 && !canContinue)) canRunCases = false;
     }
-    if (index === 0) installed = canContinue;
   }
   console.log(`\n${passed} passed, ${failed} failed`);
   return failed === 0;
 }
 
-async function runStep({ description, run }: Step, cluster: Cluster): Promise<boolean> {
+async function runStep({ description, run }: Step, cluster: Cluster): Promise<Outcome> {
   const begin = performance.now();
   const time = (): string => seconds(begin).padStart(8);
-  const tooLong = new AbortController();
+  const timer = new AbortController();
+  let outcome: Outcome = 'failed';
   try {
     const note = await Promise.race([
       run(),
-      sleep(timeout, undefined, { signal: tooLong.signal }).then(() => {
+      sleep(timeout, undefined, { signal: timer.signal }).then(() => {
+        outcome = 'timed out';
         throw new Error(`timed out after ${timeout / 1000} s`);
       }),
     ]);
     console.log(`  passed ${time()}   ${description}${note === undefined ? '' : `: ${note}`}`);
-    return true;
+    return 'passed';
   } catch (error) {
     console.log(`  FAILED ${time()}   ${description}`);
     console.log(indent(error instanceof Error ? error.message : String(error)));
     await diagnose(cluster);
-    return false;
+    return outcome;
   } finally {
-    tooLong.abort();
+    timer.abort();
   }
 }
 

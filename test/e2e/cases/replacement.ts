@@ -83,7 +83,7 @@ export const replacement: Case = {
         strictEqual(await lastExitCode(body), 0);
       }),
       step('helm upgrade scales the release to two replicas', async () => {
-        await removeTraffic(cluster, visitor);
+        await removeTraffic(cluster);
         await helmInstall(cluster);
       }),
     ];

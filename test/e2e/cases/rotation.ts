@@ -70,7 +70,7 @@ export const rotation: Case = {
         });
       }),
       step('no server was restarted', async () => {
-        await removeTraffic(cluster, visitor);
+        await removeTraffic(cluster);
         deepStrictEqual(await instances(cluster), before);
       }),
     ];

@@ -4,6 +4,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { output } from '../../../hack/cluster/exec.ts';
 import { programs } from '../../../hack/cluster/programs.ts';
+import { isKubeError } from '../../../src/cluster/client/kube-error.ts';
 import type { Cluster } from '../cluster.ts';
 import { nodeName } from '../node/identities.ts';
 import { adminPassword, createUser, kubeconfig, nodesPath, type Tokens } from '../release.ts';
@@ -26,18 +27,26 @@ export interface Visitor {
   readonly password: string;
 }
 
-/** Creates a ConfigMap and a user for the loads. Each login of the user replaces the user's previous session. */
-export async function prepareTraffic({ kube }: Cluster): Promise<Visitor> {
-  const visitor = { username: 'visitor', password: 'a visitor of 9 rooms' };
-  await createUser(kube, visitor);
+const onlyVisitor: Visitor = { username: 'visitor', password: 'a visitor of 9 rooms' };
+
+/**
+ * Creates a ConfigMap and a user for the loads, after it has deleted those that a failed case left. Each login of the
+ * user replaces the user's previous session.
+ */
+export async function prepareTraffic(cluster: Cluster): Promise<Visitor> {
+  const { kube } = cluster;
+  await removeTraffic(cluster);
+  await createUser(kube, onlyVisitor);
   await kube.json(configMaps, { method: 'POST', body: { metadata: { name: counter }, data: { n: '0' } } });
-  return visitor;
+  return onlyVisitor;
 }
 
 /** Deletes what `prepareTraffic` created. */
-export async function removeTraffic({ kube }: Cluster, { username }: Visitor): Promise<void> {
-  await kube.json(`/apis/iam.platform.io/v1alpha2/users/${username}`, { method: 'DELETE' });
-  await kube.json(`${configMaps}/${counter}`, { method: 'DELETE' });
+export async function removeTraffic({ kube }: Cluster): Promise<void> {
+  for (const path of [`/apis/iam.platform.io/v1alpha2/users/${onlyVisitor.username}`, `${configMaps}/${counter}`])
+    await kube.json(path, { method: 'DELETE' }).catch((error: unknown) => {
+      if (!isKubeError(error, 404)) throw error;
+    });
 }
 
 /**
