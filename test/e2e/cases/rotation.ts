@@ -6,13 +6,15 @@ import { newAuthority } from '../../../src/tls/issuing.ts';
 import type { Cluster } from '../cluster.ts';
 import { under } from '../load/load.ts';
 import { executions, prepareTraffic, removeTraffic, traffic, type Visitor } from '../load/traffic.ts';
-import { hasUsedToken } from '../node/apiserver-logs.ts';
+import { watchTokens } from '../node/apiserver-logs.ts';
 import { rotateFrontProxy } from '../node/front-proxy.ts';
 import { tokenId } from '../node/service-account-token.ts';
-import { apiService, authority, host, namespace, pods, type Pod } from '../release.ts';
+import { apiService, authority, helmInstall, host, namespace, pods, settled, type Pod } from '../release.ts';
 import { step, type Case } from '../steps.ts';
 
 const secret = `/api/v1/namespaces/${namespace}/secrets/platform-serving-cert`;
+/** Default of the chart. */
+const replicas = 2;
 const year = 366 * 86_400_000;
 const base64 = (text: string): string => Buffer.from(text).toString('base64');
 
@@ -28,6 +30,9 @@ export const rotation: Case = {
 
     return [
       step('no request fails while the front-proxy CA and the certificate of kube-apiserver are replaced', async () => {
+        // A failed case may have left another number of replicas.
+        await helmInstall(cluster);
+        await settled(cluster, replicas);
         visitor = await prepareTraffic(cluster);
         before = await instances(cluster);
         return under(await traffic(cluster, visitor), () => rotateFrontProxy(cluster));
@@ -61,12 +66,14 @@ export const rotation: Case = {
         const servers = await pods(cluster);
         const ids = (): string[] => servers.map((pod) => tokenId(cluster.folder, pod));
         const old = ids();
+        const usedTokens = await watchTokens(cluster.folder);
         return under(loads, async () => {
           await cluster.restart('kubelet');
           await cluster.until('every pod has a new token', async () => ids().every((id) => !old.includes(id)));
-          await cluster.until('every server uses its new token', async () =>
-            ids().every((id) => hasUsedToken(cluster.folder, id)),
-          );
+          await cluster.until('every server uses its new token', async () => {
+            const used = await usedTokens();
+            return ids().every((id) => used.has(id));
+          });
         });
       }),
       step('no server was restarted', async () => {
@@ -81,12 +88,14 @@ export const rotation: Case = {
 const instances = async (cluster: Cluster): Promise<unknown> =>
   (await pods(cluster)).map(({ metadata, status }) => [metadata.uid, status.containerStatuses?.[0]?.restartCount]);
 
-/** Returns the fingerprint of the certificate at each TLS port of a pod. */
+/** Returns the fingerprint of the certificate at each TLS port of a pod. Throws after five seconds without it. */
 const servedCertificates = ({ status }: Pod): Promise<string>[] =>
   [9443, 10250].map(async (port) => {
     const socket = connect({ host: status.podIP ?? '', port, servername: host, rejectUnauthorized: false });
-    await once(socket, 'secureConnect');
-    const { fingerprint256 } = socket.getPeerCertificate();
-    socket.destroy();
-    return fingerprint256;
+    try {
+      await once(socket, 'secureConnect', { signal: AbortSignal.timeout(5_000) });
+      return socket.getPeerCertificate().fingerprint256;
+    } finally {
+      socket.destroy();
+    }
   });

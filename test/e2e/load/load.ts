@@ -21,8 +21,8 @@ interface Outcome {
 const minActions = 5;
 
 /**
- * Repeats all loads during `work`, and until each load has performed `minActions`. Returns the number of actions and
- * their latencies. Throws if any action failed.
+ * Repeats all loads during `work`, and until each load has performed `minActions`. Returns the numbers of
+ * actions and their latencies. Throws if any action failed.
  */
 export async function under(loads: readonly Load[], work: () => Promise<unknown>): Promise<string> {
   const end = new AbortController();
@@ -48,11 +48,13 @@ export async function under(loads: readonly Load[], work: () => Promise<unknown>
   );
   strictEqual([problem, ...problems].filter((one) => one !== '').join('\n'), '');
   const total = outcomes.reduce((sum, { milliseconds }) => sum + milliseconds.length, 0);
-  const latencies = outcomes.map(({ label, milliseconds }) => `${label} ${percentile99(milliseconds).toFixed(0)}`);
-  return `0 of ${total} actions failed; p99 in ms: ${latencies.join(', ')}`;
+  const reports = outcomes.map(
+    ({ label, milliseconds }) => `${milliseconds.length} ${label}, p99 ${percentile99(milliseconds).toFixed(0)} ms`,
+  );
+  return `0 of ${total} actions failed: ${reports.join('; ')}`;
 }
 
-/** Returns the value that 99 % of the values do not exceed. */
+/** Returns the value that 99 % of the values do not exceed, which is the maximum of fewer than 100 values. */
 function percentile99(values: readonly number[]): number {
   const sorted = values.toSorted((a, b) => a - b);
   return sorted[Math.ceil(0.99 * sorted.length) - 1] ?? NaN;

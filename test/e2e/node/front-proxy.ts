@@ -1,5 +1,5 @@
 /** The front proxy: kube-apiserver, which forwards requests to aggregated servers with a client certificate. */
-import { ok, strictEqual } from 'node:assert/strict';
+import { ok } from 'node:assert/strict';
 import { once } from 'node:events';
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import type { IncomingMessage } from 'node:http';
@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { createAuthority, type Pair } from '../../../hack/cluster/pki.ts';
 import type { Cluster } from '../cluster.ts';
 import { authority, host, nodesPath, pods, type Pod } from '../release.ts';
-import { proxyCertificateLoads } from './apiserver-logs.ts';
+import { watchProxyCertificate } from './apiserver-logs.ts';
 
 const configMap = '/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication';
 const key = 'requestheader-client-ca-file';
@@ -29,33 +29,38 @@ export async function rotateFrontProxy(cluster: Cluster): Promise<void> {
   const { folder, kube, until } = cluster;
   const published = async (): Promise<string> =>
     (await kube.json<{ data: Record<string, string> }>(configMap)).data[key] ?? '';
-  const respond = (pair: Pair, status: number) => async (): Promise<boolean> => {
-    const servers = await pods(cluster);
-    return (await Promise.all(servers.map((pod) => statusFor(cluster, pod, pair)))).every((one) => one === status);
+  const servers = await pods(cluster);
+  ok(servers.length > 0);
+  const respond = async (pair: Pair, status: number): Promise<boolean> =>
+    (await Promise.all(servers.map((pod) => statusFor(cluster, pod, pair)))).every((one) => one === status);
+
+  const oldCA = read(folder, 'front-proxy-ca.crt');
+  const oldClient = {
+    certificate: read(folder, 'front-proxy-client.crt'),
+    key: read(folder, 'front-proxy-client.key'),
   };
+  const nextAuthority = await createAuthority('front-proxy-ca-2');
+  const nextClient = await nextAuthority.issue({ commonName: 'front-proxy-client' });
+  write(folder, 'front-proxy-ca.crt', `${oldCA}${nextAuthority.certificate}`);
+  await until('the servers accept the new certificate', () => respond(nextClient, 200));
 
-  const authorities = { old: read(folder, 'front-proxy-ca.crt'), next: await createAuthority('front-proxy-ca-2') };
-  const old = { certificate: read(folder, 'front-proxy-client.crt'), key: read(folder, 'front-proxy-client.key') };
-  const next = await authorities.next.issue({ commonName: 'front-proxy-client' });
-  write(folder, 'front-proxy-ca.crt', `${authorities.old}${authorities.next.certificate}`);
-  await until('the servers accept the new certificate', respond(next, 200));
+  const isLoaded = await watchProxyCertificate(folder);
+  write(folder, 'front-proxy-client.key', nextClient.key);
+  write(folder, 'front-proxy-client.crt', nextClient.certificate);
+  await until(
+    'kube-apiserver uses the new certificate',
+    async () => (await isLoaded()) && (await hasUpdatedProxies(cluster)),
+  );
 
-  const loads = proxyCertificateLoads(folder);
-  write(folder, 'front-proxy-client.key', next.key);
-  write(folder, 'front-proxy-client.crt', next.certificate);
-  await until('kube-apiserver uses the new certificate', async () => {
-    return proxyCertificateLoads(folder) > loads && (await hasUpdatedProxies(cluster));
-  });
-
-  write(folder, 'front-proxy-ca.crt', authorities.next.certificate);
+  write(folder, 'front-proxy-ca.crt', nextAuthority.certificate);
   // kube-apiserver adds CAs to the ConfigMap, but removes none.
   await until('only the new CA is published', async () => {
-    const body = { data: { [key]: authorities.next.certificate } };
+    const body = { data: { [key]: nextAuthority.certificate } };
     await kube.json(configMap, { method: 'PATCH', contentType: 'application/merge-patch+json', body });
-    return !(await published()).includes(authorities.old.trim());
+    return !(await published()).includes(oldCA.trim());
   });
-  await until('the servers reject the old certificate', respond(old, 401));
-  strictEqual(await respond(next, 200)(), true);
+  await until('the servers reject the old certificate', () => respond(oldClient, 401));
+  ok(await respond(nextClient, 200));
 }
 
 /** Returns whether kube-apiserver has processed all changes that affect the connections to aggregated servers. */
@@ -68,7 +73,7 @@ async function hasUpdatedProxies({ kubectl }: Cluster): Promise<boolean> {
   return added === value('work_duration_seconds_count');
 }
 
-/** Sends a request to a pod as kube-apiserver does, and returns the status of the response. */
+/** Sends a request to a pod as kube-apiserver does, and returns the status of the response. Throws after five seconds. */
 async function statusFor(cluster: Cluster, pod: Pod, pair: Pair): Promise<number | undefined> {
   const sent = request({
     host: pod.status.podIP,
@@ -80,9 +85,13 @@ async function statusFor(cluster: Cluster, pod: Pod, pair: Pair): Promise<number
     key: pair.key,
     agent: false,
     headers: { 'x-remote-user': 'admin', 'x-remote-group': 'system:masters' },
+    signal: AbortSignal.timeout(5_000),
   });
-  sent.end();
-  const [response] = (await once(sent, 'response')) as [IncomingMessage];
-  response.resume();
-  return response.statusCode;
+  try {
+    sent.end();
+    const [response] = (await once(sent, 'response')) as [IncomingMessage];
+    return response.statusCode;
+  } finally {
+    sent.destroy();
+  }
 }
