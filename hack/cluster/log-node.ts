@@ -1,5 +1,6 @@
 /** Starts a node whose kubelet is a dedicated kwok that serves files as the logs of pods (kwok's ClusterLogs). */
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
 import type { KubeClient } from '../../src/cluster/client/client.ts';
@@ -22,11 +23,21 @@ export interface LogNodeOptions {
   readonly name: string;
   /** Log files by namespace and container name. All pods of a namespace share the file of a container name. */
   readonly files: Readonly<Record<string, Readonly<Record<string, string>>>>;
-  /** Namespaces in whose pods `kubectl exec` runs commands on this machine. Default: none. */
+  /** Namespaces in whose pods `kubectl exec` runs commands on this machine, as the user `execUser`. Default: none. */
   readonly exec?: readonly string[];
 }
 
 const firstPort = 21_250;
+/** Id of the user and of the group without rights. */
+const nobody = 65_534;
+const isRoot = (): boolean => userInfo().uid === 0;
+
+/**
+ * Returns the id of the user who runs the commands of `kubectl exec`. kwok does not authenticate clients: every program
+ * that reaches its port can run commands. Therefore they never run as root.
+ */
+export const execUser = (): number => (isRoot() ? nobody : userInfo().uid);
+
 const annotation = 'kwok.x-k8s.io/node';
 
 /** Returns a line of a log file as a container runtime writes it (CRI); `time` is in RFC 3339. */
@@ -50,11 +61,12 @@ export async function startLogNode(options: LogNodeOptions): Promise<Running> {
       })),
     },
   }));
+  const local = isRoot() ? { securityContext: { runAsUser: nobody, runAsGroup: nobody } } : {};
   const execs = exec.map((namespace) => ({
     apiVersion: 'kwok.x-k8s.io/v1alpha1',
     kind: 'ClusterExec',
     metadata: { name: namespace },
-    spec: { selector: { matchNamespaces: [namespace] }, execs: [{ local: {} }] },
+    spec: { selector: { matchNamespaces: [namespace] }, execs: [{ local }] },
   }));
   const config = join(folder, 'kwok.yaml');
   const stages = await readFile(await kwokStages(), 'utf8');
