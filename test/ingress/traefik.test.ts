@@ -5,8 +5,9 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { Agent } from 'undici';
-import { listenTo, tokenProtocol } from '../fakes/web-socket.ts';
+import { listenTo, tokenProtocol, type Listening } from '../fakes/web-socket.ts';
 import { execute, type Executed } from '../../hack/cluster/exec.ts';
+import { execUser } from '../../hack/cluster/log-node.ts';
 import { buildTimeout } from '../../hack/ingress/traefik.ts';
 import { release } from '../../hack/run/chart.ts';
 import { configure } from '../labs/integration/configure.ts';
@@ -18,7 +19,7 @@ import { readAudit } from '../labs/integration/log.ts';
 import { runningPods, startLogNode, type LogNode } from '../labs/integration/log-node.ts';
 import { passwordForm, postForm, type Tokens } from '../labs/integration/login.ts';
 import type { Extra } from '../labs/integration/servers.ts';
-import { apply, documentedObject, host, renderRoutes } from '../labs/ingress/routes.ts';
+import { apply, documentedObject, host, renderRoutes, type Undo } from '../labs/ingress/routes.ts';
 import { routeTo, startBackend, startForeignBackend } from '../labs/ingress/server.ts';
 import { startTraefikInLab, type Traefik } from '../labs/ingress/traefik.ts';
 
@@ -58,11 +59,10 @@ let server: Extra;
 let foreign: Extra;
 let node: LogNode;
 let pod = '';
-const cleanup: (() => Promise<void>)[] = [];
+const cleanup: Undo[] = [];
 
 beforeAll(async () => {
-  traefik = await startTraefikInLab();
-  cleanup.push(() => traefik.stop());
+  traefik = await startTraefikInLab(cleanup);
   cleanup.push(
     await configure((configuration) => {
       configuration['gateway'] = { ...(configuration['gateway'] as object), externalURL: `https://${host}` };
@@ -70,6 +70,7 @@ beforeAll(async () => {
   );
   server = await startBackend();
   cleanup.push(() => server.stop());
+  cleanup.push(await routeTo(server));
   foreign = await startForeignBackend();
   cleanup.push(() => foreign.stop());
   node = await startLogNode({ [namespace]: ['shell'] }, [namespace]);
@@ -86,13 +87,12 @@ describe.each(routes)('$title', ({ title, objects, isTerminated }) => {
   let base = '';
   let authority = '';
   let token = '';
-  let remove: (() => Promise<void>) | undefined;
+  let remove: Undo | undefined;
 
   beforeAll(async () => {
     const { ports } = traefik;
     base = `https://${host}:${isTerminated ? ports.websecure : ports.passthrough}`;
     authority = isTerminated ? traefik.authority : lab().authority;
-    await routeTo(server);
     remove = await apply(...(await objects()));
     await eventually(`${title} routes requests`, () => assertStatus(200));
     const response = await postForm(passwordForm('admin'), { base, authority });
@@ -122,15 +122,18 @@ describe.each(routes)('$title', ({ title, objects, isTerminated }) => {
 
   test(`${title} forwards each event of a watch at once`, async () => {
     const watch = await open(`${base}${nodesPath}?watch=true`, { authority, token });
-    const lines = createInterface({ input: watch })[Symbol.asyncIterator]();
-    for (const round of ['first', 'second']) {
-      const value = `${round}-${randomUUID()}`;
-      await patch(nodePath('node-1'), { metadata: { annotations: { 'example.com/event': value } } });
-      let line = '';
-      while (!line.includes(value)) line = (await lines.next()).value as string;
-      expect(JSON.parse(line)).toMatchObject({ type: 'MODIFIED' });
+    try {
+      const lines = createInterface({ input: watch })[Symbol.asyncIterator]();
+      for (const round of ['first', 'second']) {
+        const value = `${round}-${randomUUID()}`;
+        await patch(nodePath('node-1'), { metadata: { annotations: { 'example.com/event': value } } });
+        let line = '';
+        while (!line.includes(value)) line = (await lines.next()).value as string;
+        expect(JSON.parse(line)).toMatchObject({ type: 'MODIFIED' });
+      }
+    } finally {
+      watch.destroy();
     }
-    watch.destroy();
   });
 
   test(`${title} forwards kubectl exec over WebSocket and over SPDY`, async () => {
@@ -138,7 +141,7 @@ describe.each(routes)('$title', ({ title, objects, isTerminated }) => {
     writeFileSync(file, authority);
     const flags = [`--server=${base}`, `--certificate-authority=${file}`, `--token=${token}`];
     const exec = (isWebSocket: boolean): Promise<Executed> =>
-      execute(lab().kubectl, [...flags, 'exec', `--namespace=${namespace}`, pod, '--', 'echo', 'hello'], {
+      execute(lab().kubectl, [...flags, 'exec', `--namespace=${namespace}`, pod, '--', 'id', '-u'], {
         env: {
           KUBECONFIG: '/dev/null',
           HOME: lab().dir,
@@ -147,21 +150,28 @@ describe.each(routes)('$title', ({ title, objects, isTerminated }) => {
         timeout: 60_000,
       });
     for (const isWebSocket of [true, false])
-      expect(await exec(isWebSocket)).toMatchObject({ code: 0, stdout: 'hello\n' });
+      expect(await exec(isWebSocket)).toMatchObject({ code: 0, stdout: `${execUser()}\n` });
   });
 
   test(`${title} forwards the messages of a WebSocket to kube-apiserver`, async () => {
-    const socket = await listenTo(`${base.replace('https', 'wss')}/api/v1/nodes?watch=true`, {
-      protocols: ['any', tokenProtocol(token)],
-      headers: { origin: base },
-      dispatcher: new Agent({ connect: { ca: authority } }),
-    });
-    const value = randomUUID();
-    await patch(nodePath('node-1'), { metadata: { annotations: { 'example.com/event': value } } });
-    const hasEvent = (): boolean => socket.messages.some((message) => message.includes(value));
-    for (let count = 1; count <= 100 && !hasEvent(); count += 1) await socket.until(count);
-    expect(hasEvent()).toBe(true);
-    socket.client.close();
+    const dispatcher = new Agent({ connect: { ca: authority } });
+    let opened: Listening | undefined;
+    try {
+      const socket = await listenTo(`${base.replace('https', 'wss')}/api/v1/nodes?watch=true`, {
+        protocols: ['any', tokenProtocol(token)],
+        headers: { origin: base },
+        dispatcher,
+      });
+      opened = socket;
+      const value = randomUUID();
+      await patch(nodePath('node-1'), { metadata: { annotations: { 'example.com/event': value } } });
+      const hasEvent = (): boolean => socket.messages.some((message) => message.includes(value));
+      for (let count = 1; count <= 100 && !hasEvent(); count += 1) await socket.until(count);
+      expect(hasEvent()).toBe(true);
+    } finally {
+      opened?.client.close();
+      await dispatcher.destroy();
+    }
   });
 
   test(`${title} ${isTerminated ? 'gives the server the address of the client' : 'hides the address of the client'}`, async () => {
@@ -183,10 +193,13 @@ describe.each(routes)('$title', ({ title, objects, isTerminated }) => {
   if (isTerminated)
     test(`${title} refuses a server whose certificate another CA issued`, async () => {
       await routeTo(foreign);
-      await eventually('Traefik uses the other server', async () =>
-        expect(await send('/livez')).toMatchObject({ status: 500, text: 'Internal Server Error' }),
-      );
-      await routeTo(server);
+      try {
+        await eventually('Traefik uses the other server', async () =>
+          expect(await send('/livez')).toMatchObject({ status: 500, text: 'Internal Server Error' }),
+        );
+      } finally {
+        await routeTo(server);
+      }
       await eventually('Traefik uses the server again', async () => expect((await send('/livez')).status).toBe(200));
     });
 });

@@ -2,16 +2,16 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { parse, parseAllDocuments, stringify } from 'yaml';
-import { output, type Executed } from '../../hack/cluster/exec.ts';
+import { parse, stringify } from 'yaml';
+import type { Executed } from '../../hack/cluster/exec.ts';
 import { moduleFolder } from '../../hack/cluster/go-modules.ts';
-import { programs } from '../../hack/cluster/programs.ts';
 import { traefikModules } from '../../hack/ingress/traefik.ts';
 import { release } from '../../hack/run/chart.ts';
+import { chartObjects } from '../labs/integration/chart.ts';
 import { platformApiserver } from '../labs/integration/cli.ts';
 import { blocksIn } from '../labs/integration/documents.ts';
 import type { KubeObject } from '../labs/integration/kube.ts';
-import { kubectl, succeed } from '../labs/integration/kubectl.ts';
+import { kubectl, strictApply, succeed } from '../labs/integration/kubectl.ts';
 import { lab } from '../labs/integration/lab.ts';
 
 /** The first Gateway API version with TLSRoute v1 in its standard channel, as documented. */
@@ -35,7 +35,6 @@ const foreign: readonly (readonly [module: string, folder: string, files: readon
   ],
 ];
 
-const chart = join(import.meta.dirname, '../../charts/platform-apiserver');
 const isManifest = (block: string): boolean => block.startsWith('apiVersion:');
 const blocks = ['guides/expose.md', 'guides/install.md'].flatMap((page) =>
   blocksIn(page, 'text')
@@ -45,13 +44,8 @@ const blocks = ['guides/expose.md', 'guides/install.md'].flatMap((page) =>
 const manifests = blocks.filter(([, block]) => isManifest(block));
 const values = blocks.filter(([, block]) => !isManifest(block));
 
-function file(name: string, text: string): string {
-  const path = join(lab().dir, name);
-  writeFileSync(path, text);
-  return path;
-}
-
-const sent = ['apply', '--server-side', '--force-conflicts', '--dry-run=server', '--validate=strict'];
+/** Maximum duration of the download of all modules on a slow network, in milliseconds. */
+const downloadTimeout = 600_000;
 
 let definitions: readonly string[] = [];
 beforeAll(async () => {
@@ -61,20 +55,12 @@ beforeAll(async () => {
   }
   await succeed(kubectl, 'apply', '--server-side', ...definitions);
   await succeed(kubectl, 'wait', '--for=condition=established', '--timeout=30s', ...definitions);
-});
+}, downloadTimeout);
 afterAll(() => succeed(kubectl, 'delete', ...definitions));
-
-/** Renders the chart with these values. */
-async function render(text: string): Promise<readonly KubeObject[]> {
-  const { helm } = await programs(['helm']);
-  const where = ['--namespace', release.namespace, '--values', file('documented-values.yaml', text)];
-  const rendered = await output(helm, ['template', release.name, chart, '--skip-tests', ...where]);
-  return parseAllDocuments(rendered).flatMap((one) => (one.contents === null ? [] : [one.toJS() as KubeObject]));
-}
 
 /** Sends objects to kube-apiserver as a dry run. */
 const send = (objects: string, ...where: readonly string[]): Promise<Executed> =>
-  kubectl(...sent, ...where, '-f', file('sent.yaml', objects));
+  kubectl(...strictApply(objects, '--dry-run=server', ...where));
 
 interface Service extends KubeObject {
   readonly spec: { readonly ports: readonly { readonly name: string; readonly port: number }[] };
@@ -107,7 +93,7 @@ describe('the documented manifests', () => {
   );
 
   test('the documented manifests refer to the Service of the chart and to one of its ports', async () => {
-    const service = (await render('{}')).find(({ kind }) => kind === 'Service') as Service;
+    const service = (await chartObjects('{}')).find(({ kind }) => kind === 'Service') as Service;
     const https = service.spec.ports.find(({ name }) => name === 'https');
     const route = manifests.map(([, block]) => parse(block) as KubeObject).find(({ kind }) => kind === 'TLSRoute');
     expect(route).toMatchObject({
@@ -125,7 +111,7 @@ describe('the documented chart values', () => {
   test.each(values)(
     'kube-apiserver accepts the manifests of the chart with the documented values %s',
     async (_, block) => {
-      const objects = await render(block);
+      const objects = await chartObjects(block);
       const byNamespace = Map.groupBy(objects, ({ metadata }) => metadata.namespace ?? release.namespace);
       for (const [namespace, members] of byNamespace) {
         // As JSON, because kubectl reads an unquoted `on` of YAML 1.2 as a boolean.
@@ -136,9 +122,10 @@ describe('the documented chart values', () => {
   );
 
   test.each(values)('the configuration of the chart with the documented values %s is valid', async (_, block) => {
-    const objects = await render(block);
+    const objects = await chartObjects(block);
     const configMap = objects.find(({ metadata: { name } }) => name === 'platform-config') as ConfigMap;
-    const configuration = file('documented-configuration.yaml', configMap.data['platform.yaml'] ?? '');
-    expect(await platformApiserver(['check-config', configuration])).toMatchObject({ code: 0, stderr: '' });
+    const file = join(lab().dir, 'documented-configuration.yaml');
+    writeFileSync(file, configMap.data['platform.yaml'] ?? '');
+    expect(await platformApiserver(['check-config', file])).toMatchObject({ code: 0, stderr: '' });
   });
 });

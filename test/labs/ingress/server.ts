@@ -8,7 +8,7 @@ import { eventually } from '../integration/eventually.ts';
 import { call } from '../integration/http.ts';
 import { lab } from '../integration/lab.ts';
 import { startExtra, type Extra } from '../integration/servers.ts';
-import { apply, host } from './routes.ts';
+import { apply, host, type Undo } from './routes.ts';
 
 /** Starts a server whose ports listen on the address of the lab, because kube-apiserver rejects endpoints on loopback. */
 async function start(flags: readonly string[], authority = lab().authority): Promise<Extra> {
@@ -39,8 +39,8 @@ export async function startForeignBackend(): Promise<Extra> {
   return start([`--tls-cert-file=${files.cert}`, `--tls-private-key-file=${files.key}`], authority.certificate);
 }
 
-/** Makes a server the only endpoint of the https port. */
-export const routeTo = ({ ports }: Extra): Promise<unknown> =>
+/** Makes a server the only endpoint of the https port, and returns a function that removes the endpoint. */
+export const routeTo = ({ ports }: Extra): Promise<Undo> =>
   apply({
     apiVersion: 'discovery.k8s.io/v1',
     kind: 'EndpointSlice',

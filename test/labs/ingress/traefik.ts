@@ -2,36 +2,40 @@
 import { join } from 'node:path';
 import { freePort, seed } from '../../../hack/cluster/chosen.ts';
 import { createAuthority, type Authority } from '../../../hack/cluster/pki.ts';
-import type { RunningService } from '../../../hack/cluster/running.ts';
 import { startTraefik, traefikDefinitions, type TraefikPorts } from '../../../hack/ingress/traefik.ts';
 import { release } from '../../../hack/run/chart.ts';
 import { kubectl, succeed } from '../integration/kubectl.ts';
 import { lab } from '../integration/lab.ts';
-import { apply, controllerNamespace, host } from './routes.ts';
+import { apply, controllerNamespace, host, type Undo } from './routes.ts';
 
 export interface Traefik {
   /** CA of the certificate of the TLS entry point, in PEM. */
   readonly authority: string;
   readonly ports: TraefikPorts;
-  stop(): Promise<void>;
 }
 
 const gatewayAPI = 'gateway.networking.k8s.io/v1';
 
-/** Installs the definitions, classes and the Gateway, and starts Traefik. */
-export async function startTraefikInLab(): Promise<Traefik> {
+/**
+ * Installs the definitions, classes and the Gateway, and starts Traefik. Appends functions to `cleanup` that, in reverse
+ * order, remove everything.
+ */
+export async function startTraefikInLab(cleanup: Undo[]): Promise<Traefik> {
   const { dir, kubeconfig } = lab();
-  for (const file of await traefikDefinitions()) await succeed(kubectl, 'apply', '--server-side', '-f', file);
-  await succeed(kubectl, 'wait', '--for=condition=established', '--timeout=60s', 'crd', '--all');
+  const definitions = (await traefikDefinitions()).flatMap((file) => ['-f', file]);
+  cleanup.push(() => succeed(kubectl, 'delete', '--ignore-not-found', ...definitions));
+  await succeed(kubectl, 'apply', '--server-side', ...definitions);
+  await succeed(kubectl, 'wait', '--for=condition=established', '--timeout=30s', 'crd', '--all');
   const ping = await freePort(23_000 + seed(dir, 4_000));
   const web = await freePort(ping + 1);
   const websecure = await freePort(web + 1);
   const ports = { ping, web, websecure, passthrough: await freePort(websecure + 1) };
   const authority = await createAuthority('public-ca');
-  await apply({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: controllerNamespace } });
-  await apply(...(await certificates(authority)), ...classes, gateway(ports));
-  const service: RunningService = await startTraefik(join(dir, 'traefik'), ports, kubeconfig);
-  return { authority: authority.certificate, ports, stop: () => service.stop() };
+  cleanup.push(await apply({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: controllerNamespace } }));
+  cleanup.push(await apply(...(await certificates(authority)), ...classes, gateway(ports)));
+  const traefik = await startTraefik(join(dir, 'traefik'), ports, kubeconfig);
+  cleanup.push(() => traefik.stop());
+  return { authority: authority.certificate, ports };
 }
 
 /** Returns the Secret with the certificate for the host, in the namespaces of the Ingress and of the Gateway. */

@@ -1,3 +1,5 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { execute, type Executed } from '../../../hack/cluster/exec.ts';
 import { foundPath, lab } from './lab.ts';
 import { startProgram, type Program } from './program.ts';
@@ -35,6 +37,24 @@ export async function succeed(client: Kubectl, ...args: readonly string[]): Prom
   if (code !== 0) throw new Error(`kubectl ${args.join(' ')} ended with ${code}: ${stderr || stdout}`);
   return stdout;
 }
+
+/** Writes a manifest for kubectl, and returns the path of the file, which the next manifest replaces. */
+export function manifestFile(manifest: string): string {
+  const file = join(lab().dir, 'manifest.yaml');
+  writeFileSync(file, manifest, { mode: 0o600 });
+  return file;
+}
+
+/** Returns the arguments with which kubectl applies a manifest. kube-apiserver then rejects unknown fields. */
+export const strictApply = (manifest: string, ...flags: readonly string[]): readonly string[] => [
+  'apply',
+  '--server-side',
+  '--force-conflicts',
+  '--validate=strict',
+  ...flags,
+  '-f',
+  manifestFile(manifest),
+];
 
 /** Returns the rows of a table printed by kubectl, one cell per column. */
 export function rows(table: string): string[][] {
