@@ -35,9 +35,12 @@ export interface TraefikPorts {
   readonly passthrough: number;
 }
 
+export const traefikProgram = (): Promise<string> =>
+  goProgram(traefikModules, 'github.com/traefik/traefik/v3/cmd/traefik');
+
 /** Starts Traefik with the providers for Ingresses of its own class and of ingress-nginx, and for the Gateway API. */
 export async function startTraefik(dir: string, ports: TraefikPorts, kubeconfig: string): Promise<RunningService> {
-  const traefik = await goProgram(traefikModules, 'github.com/traefik/traefik/v3/cmd/traefik');
+  const traefik = await traefikProgram();
   await mkdir(dir, { recursive: true, mode: 0o700 });
   const file = join(dir, 'traefik.yaml');
   const configuration = {

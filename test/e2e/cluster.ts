@@ -23,12 +23,15 @@ export interface Cluster {
   readonly folder: string;
   /** Client with cluster-admin rights. */
   readonly kube: KubeClient;
+  /** Environment variables that give kubectl and helm cluster-admin rights. */
+  readonly env: Readonly<Record<string, string>>;
   /**
    * Standard output of kubectl and helm with cluster-admin rights. `words` are split at spaces, `more` are not. Throws
    * on failure or timeout.
    */
   readonly kubectl: (words: string, ...more: readonly string[]) => Promise<string>;
   readonly helm: (words: string) => Promise<string>;
+  readonly apply: (items: readonly object[]) => Promise<void>;
   /** Clients within a pod, and on a machine outside the cluster. */
   readonly inside: Client;
   readonly outside: Client;
@@ -90,8 +93,10 @@ export async function startCluster(folder: string, controlGroup: string): Promis
   const cluster: Cluster = {
     folder,
     kube,
+    env: options.env,
     kubectl,
     helm: (words) => output(paths.helm, words.split(' '), options),
+    apply: (items) => apply(paths.kubectl, options, items),
     inside: curl(pod),
     outside: curl(fromOutside()),
     nodeAddress: address,
@@ -100,7 +105,7 @@ export async function startCluster(folder: string, controlGroup: string): Promis
     check,
     restart,
   };
-  await apply(paths.kubectl, options, [...corednsObjects(block), clientPod]);
+  await cluster.apply([...corednsObjects(block), clientPod]);
   const ready = { kind: 'Ready', nodes: `/api/v1/nodes/${nodeName}`, pod: `/api/v1/namespaces/default/pods/${client}` };
   for (const path of [ready.nodes, ready.pod])
     await cluster.until(`${path} is ready`, async () => {

@@ -7,15 +7,17 @@ import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { logEnd } from '../../hack/cluster/processes.ts';
 import { previousVersion } from './images/previous.ts';
+import { operatorPrograms } from './operator/programs.ts';
 import { assertCanBeNode, startNodeTree } from './machine/node-tree.ts';
 
-/** Maximum duration of the script in the namespaces in milliseconds. It usually takes about eight minutes. */
+/** Maximum duration of the script in the namespaces in milliseconds. It usually takes about twelve minutes. */
 const timeout = 1_800_000;
 
 async function run(): Promise<number> {
   assertCanBeNode('make e2e');
   // The namespaces have no network.
   await previousVersion();
+  await operatorPrograms();
   const folder = mkdtempSync(join(tmpdir(), 'platform-e2e-'));
   const node = await startNodeTree(join(import.meta.dirname, 'inside.ts'), [basename(folder), folder], timeout);
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => node.stop(signal));

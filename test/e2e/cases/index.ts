@@ -8,6 +8,7 @@ import { insideAPod } from './inside-a-pod.ts';
 import { installation } from './installation.ts';
 import { logs } from './logs.ts';
 import { nodePort } from './node-port.ts';
+import { operatorsDay } from './operators-day.ts';
 import { replacement } from './replacement.ts';
 import { rotation } from './rotation.ts';
 import { tlsOnly } from './tls-only.ts';
@@ -28,5 +29,6 @@ export const cases = (before: readonly Item[]): readonly Case[] => [
   replacement,
   rotation,
   uninstallation(before),
+  operatorsDay,
   upgrade,
 ];

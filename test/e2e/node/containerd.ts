@@ -6,7 +6,7 @@ import { once } from 'node:events';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { Block } from '../../../hack/cluster/network.ts';
-import { execute } from '../../../hack/cluster/exec.ts';
+import { execute, output } from '../../../hack/cluster/exec.ts';
 import { assertAlive, start } from '../../../hack/cluster/processes.ts';
 import { until } from '../../../hack/cluster/until.ts';
 import { archive, type Image } from '../../../hack/release/oci.ts';
@@ -98,3 +98,7 @@ export async function importImage(image: Image): Promise<void> {
   const [code] = (await closed) as [number | null];
   if (code !== 0) throw new Error(`${image.name} cannot be imported: ${stderr}`);
 }
+
+/** Gives an imported image a second name. */
+export const tagImage = (name: string, next: string): Promise<string> =>
+  output(tool('ctr'), ['--address', socket, '--namespace', 'k8s.io', 'images', 'tag', name, next]);

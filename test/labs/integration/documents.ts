@@ -17,6 +17,12 @@ const blocksOfText = (text: string): Block[] =>
 
 export const blocksOf = (file: string): Block[] => blocksOfText(documentOf(file));
 
+/** Returns a pattern for a documented output, in which `…` stands for anything. */
+export function outputPattern(documented: string): RegExp {
+  const parts = documented.split('…').map((part) => part.replaceAll(/[.*+?^${}()|[\]\\]/g, String.raw`\$&`));
+  return new RegExp(`^${parts.join('.*')}$`, 's');
+}
+
 /** Returns the code blocks of the section with this heading of the second level. */
 export function blocksUnder(file: string, heading: string): Block[] {
   const section = documentOf(file)
