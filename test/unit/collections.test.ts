@@ -50,7 +50,6 @@ const argued: Readonly<Record<string, readonly string[]>> = {
     'accounts/providers/identity-providers IdentityProviders failures',
     'accounts/providers/identity-providers IdentityProviders slots',
     'accounts/providers/password-providers find failures',
-    'accounts/passwords/passwords Passwords decoys',
     'accounts/passwords/passwords Passwords costs',
     'cluster/secret-refs SecretRefs informers',
     'config/live LiveConfiguration warnings',

@@ -80,7 +80,6 @@ export class Passwords {
     total: maxConcurrentHashes(availableParallelism(), process.env),
     queue: { total: 256, perUser: 64, timeout: 60_000 },
   });
-  readonly #decoys = new Map<HashParameters, string>();
   /** Running mean of the duration of a verification in milliseconds, by hash parameters. */
   readonly #costs = new Map<HashParameters, number>();
   #inUse: readonly HashParameters[] = [preferred];
@@ -102,8 +101,8 @@ export class Passwords {
 
   /**
    * Sets the hash parameters in use, so that a failure never takes less time than a hash with the slowest parameters.
-   * Several sets of parameters are measured once each, on a decoy; a single set needs no comparison. If that fails, the
-   * parameters are measured at their first use. Never rejects.
+   * Measures each of several sets of parameters once, on a decoy; a single set needs no comparison. Parameters whose
+   * measurement fails are measured at their first use. Never rejects.
    */
   async prepare(inUse: Iterable<HashParameters>): Promise<void> {
     const all = [...new Set(inUse)];
@@ -158,8 +157,6 @@ export class Passwords {
   }
 
   async #verifyDecoy(parameters: HashParameters, password: string): Promise<void> {
-    let decoy = this.#decoys.get(parameters);
-    if (decoy === undefined) this.#decoys.set(parameters, (decoy = decoyOf(parameters)));
-    await this.#measured(parameters, decoy, password);
+    await this.#measured(parameters, decoyOf(parameters), password);
   }
 }
