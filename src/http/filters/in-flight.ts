@@ -16,6 +16,10 @@ type Limits = Pick<PlatformConfiguration['requests'], 'maxInFlight' | 'maxInFlig
 type Kind = 'login' | 'read' | 'change' | 'anonymous';
 type PoolKind = Kind | 'body' | 'authentication';
 
+/** Requests in progress of all listeners. */
+const inProgress: Record<PoolKind, number> = { login: 0, read: 0, change: 0, anonymous: 0, body: 0, authentication: 0 };
+requestsInFlight.read(() => (Object.keys(inProgress) as PoolKind[]).map((kind) => [{ kind }, inProgress[kind]]));
+
 /**
  * Returns the kind by which a request is counted. Reads must not wait for changes, which are written to etcd, nor for
  * logins, which compute a hash. Clients may also send the bodies of changes and logins slowly. Anonymous requests are
@@ -104,14 +108,14 @@ class Pool {
       throw tooManyInProgress(`${total} ${this.#subject}`, `${this.#total.text}requests.maxInFlight`);
     const free = this.#perHolder.take(holder, Math.ceil(maxInFlightPerUser * this.#share.factor));
     this.#current += 1;
-    requestsInFlight.add({ kind: this.#kind }, 1);
+    inProgress[this.#kind] += 1;
     let isHeld = true;
     return () => {
       if (!isHeld) return;
       isHeld = false;
       free();
       this.#current -= 1;
-      requestsInFlight.add({ kind: this.#kind }, -1);
+      inProgress[this.#kind] -= 1;
     };
   }
 }

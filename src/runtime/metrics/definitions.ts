@@ -1,7 +1,7 @@
 /** All metrics of this server. `make update` writes them to docs/reference/metrics.md. */
 import { STATUS_CODES } from 'node:http';
 import { among, first, oneOf, registered } from './labels.ts';
-import { collected, counter, durations, level } from './registry.ts';
+import { collected, counter, durations } from './registry.ts';
 
 /** Resources of requests, by their plural names. */
 export const resources = registered(1_000, 'cached or discovered resources; empty for other paths');
@@ -56,7 +56,7 @@ export const requestDurations = durations(
   [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60],
 );
 
-export const requestsInFlight = level({
+export const requestsInFlight = collected({
   name: 'requests_in_flight',
   help: 'Requests in progress, except watches, streams and probes. `body` counts incomplete logins, and `authentication` counts requests that wait for authentication.',
   labels: { kind: oneOf('read', 'change', 'login', 'body', 'anonymous', 'authentication') },

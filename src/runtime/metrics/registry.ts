@@ -86,17 +86,6 @@ export function durations<L extends LabelSet>(
   };
 }
 
-export interface LevelMetric<L extends LabelSet> extends Defined<L> {
-  add(labels: Labels<L>, change: 1 | -1): void;
-}
-
-/** A gauge of the number of tasks in progress. */
-export function level<L extends LabelSet>(definition: Definition<L>): LevelMetric<L> {
-  const metric = new Gauge(configurationOf(definition));
-  const bounded = bounding(definition);
-  return { ...definition, kind: 'gauge', add: (labels, change) => metric.inc(bounded(labels), change) };
-}
-
 /** Labels and value of one time series. */
 export type Sample<L extends LabelSet> = readonly [Labels<L>, number];
 
