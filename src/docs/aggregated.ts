@@ -142,7 +142,7 @@ export function openapiRoutes(options: OpenapiOptions): Route[] {
         takesJson(req.headers.accept);
       } catch (error) {
         if (!(error instanceof StatusError)) throw error;
-        res.writeHead(406, { 'Cache-Control': 'no-cache, private', Vary: 'Accept' }).end();
+        res.writeHead(406, { Vary: 'Accept' }).end();
         return;
       }
       const { body, hash } = choose(await documents.current());

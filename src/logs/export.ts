@@ -53,7 +53,6 @@ export async function exportLogs(
     let next = await pieces.next();
     res.statusCode = 200;
     res.setHeader('Content-Type', `${exportType}; charset=utf-8`);
-    res.setHeader('Cache-Control', 'no-cache, private');
     res.setHeader('Content-Disposition', `attachment; filename="logs-${start ?? 'all'}-${end}.txt"`);
     if (req.method === 'HEAD') {
       res.end();

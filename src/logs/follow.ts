@@ -70,7 +70,6 @@ export async function followLogs(
   const signal = AbortSignal.any([context.signal, ended, refused.signal]);
   res.statusCode = 200;
   res.setHeader('Content-Type', mediaType);
-  res.setHeader('Cache-Control', 'no-cache, private');
   if (req.method === 'HEAD') {
     res.end();
     return;

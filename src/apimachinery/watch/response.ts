@@ -29,7 +29,6 @@ export function beginWatch(req: Request, res: Response, serverSentEvents = false
   const format = serverSentEvents ? 'server-sent events' : 'lines';
   res.statusCode = 200;
   res.setHeader('Content-Type', serverSentEvents ? eventStream : 'application/json');
-  res.setHeader('Cache-Control', 'no-cache, private');
   res.flushHeaders();
   return { format, body: new StreamedBody(res) };
 }

@@ -16,7 +16,7 @@ export const documentSchema = named('Document', described('Swagger or OpenAPI do
 
 interface Kind {
   readonly contentType: string;
-  /** Additional headers. They can replace the default `Cache-Control: no-cache, private`. */
+  /** Additional headers. They can replace the headers that filters/browser.ts sets. */
   readonly headers?: Readonly<Record<string, string>>;
 }
 
@@ -56,7 +56,6 @@ export class PreparedDocument {
     const body = gzip ? await (this.#gzipped ??= compressed(this.#body)) : this.#body;
     if (res.headersSent || res.destroyed) return;
     res.writeHead(200, {
-      'Cache-Control': 'no-cache, private',
       ...headers,
       'Content-Type': this.#contentType,
       ...(gzip ? { 'Content-Encoding': 'gzip' } : {}),

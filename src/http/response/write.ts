@@ -10,7 +10,7 @@ export interface WholeResponse {
   readonly contentType: string;
   /** Pieces of the body. `write` does not modify them, and concatenates only small ones. */
   readonly body: readonly Buffer[];
-  /** Additional headers. They can replace the default `Cache-Control: no-cache, private`. */
+  /** Additional headers. They can replace the headers that filters/browser.ts sets. */
   readonly headers?: Readonly<Record<string, string>>;
 }
 
@@ -93,7 +93,6 @@ function begin(
 ): void {
   res.statusCode = status;
   res.setHeader('Content-Type', contentType);
-  res.setHeader('Cache-Control', 'no-cache, private');
   for (const [name, value] of Object.entries(headers)) res.setHeader(name, value);
   if (isLarge) res.appendHeader('Vary', 'Accept-Encoding');
 }

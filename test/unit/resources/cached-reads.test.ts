@@ -63,7 +63,6 @@ describe('a list of cached objects', () => {
     expect(text.endsWith('"totalItems":2}')).toBe(true);
     expect(headers).toEqual({
       'content-type': 'application/json',
-      'cache-control': 'no-cache, private',
       'content-length': String(text.length),
     });
   });
