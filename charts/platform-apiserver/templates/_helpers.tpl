@@ -4,13 +4,21 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end }}
 
 {{- define "platform-apiserver.labels" -}}
+{{- include "platform-apiserver.labelsWith" (list . dict) }}
+{{- end }}
+
+{{- /* The labels of all objects, with further labels of one object: (list $ labels). */ -}}
+{{- define "platform-apiserver.labelsWith" -}}
+{{- $further := last . }}
+{{- with first . -}}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
 {{ include "platform-apiserver.selectorLabels" . }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/part-of: platform
 app.kubernetes.io/managed-by: {{ .Release.Service }}
-{{- with .Values.commonLabels }}
+{{- with merge (dict) ($further | default dict) .Values.commonLabels }}
 {{ toYaml . }}
+{{- end }}
 {{- end }}
 {{- end }}
 
