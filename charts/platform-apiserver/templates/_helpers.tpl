@@ -74,6 +74,22 @@ kind: PlatformConfiguration
 {{- end }}
 {{- end }}
 
+{{- /* The end of the error for a missing host, which can also be in config.gateway.externalURL. */ -}}
+{{- define "platform-apiserver.orExternalURL" -}}
+{{- if .Values.existingConfigMap -}}
+, because the chart does not read existingConfigMap
+{{- else }} or config.gateway.externalURL
+{{- end }}
+{{- end }}
+
+{{- /* The URL of the Ingress or HTTPRoute. */ -}}
+{{- define "platform-apiserver.routedURL" -}}
+{{- $url := "" }}
+{{- if not .Values.existingConfigMap }}{{ $url = (.Values.config.gateway).externalURL }}{{ end }}
+{{- $host := .Values.ingress.enabled | ternary .Values.ingress.host "" | default (first .Values.httpRoute.hostnames) }}
+{{- $url | default (printf "https://%s" $host) }}
+{{- end }}
+
 {{- /* The port of the probes. */ -}}
 {{- define "platform-apiserver.probePort" -}}
 {{- if .Values.http.enabled -}}
