@@ -56,9 +56,22 @@ const rejected: readonly (readonly [values: string, message: string])[] = [
   ['config.logging.store=splunk', "value must be one of 'pods'"],
   ['http.enable=false', "additional properties 'enable' not allowed"],
   ['hostNetwork=true', 'hostNetwork requires containerPorts'],
-  ['ingress.enabled=true', 'ingress.enabled requires ingress.host'],
+  ['containerPorts.http=9443', 'containerPorts: expected different ports'],
+  ['ingress.enabled=true', 'ingress.enabled requires ingress.host or config.gateway.externalURL'],
+  [
+    'ingress.enabled=true,existingConfigMap=ours,config.gateway.externalURL=https://a.example',
+    'ingress.enabled requires ingress.host, because the chart does not read existingConfigMap',
+  ],
   ['httpRoute.enabled=true', 'httpRoute.enabled requires httpRoute.parentRefs'],
   ['httpRoute.enabled=true,httpRoute.parentRefs[0].name=public', 'requires httpRoute.hostnames'],
+  ['autoscaling.enabled=true,autoscaling.minReplicas=6', 'expected at most autoscaling.maxReplicas'],
+  [
+    'image.repository=https://registry.example.com/a',
+    "at '/image/repository': 'https://registry.example.com/a' does not",
+  ],
+  ['image.repository=registry.example.com/a:3.0.0', "at '/image/repository': 'registry.example.com/a:3.0.0' does not"],
+  ['extraEnv[0].name=POD_NAMESPACE', "at '/extraEnv/0/name': 'not' failed"],
+  [String.raw`commonLabels.app\.kubernetes\.io/component=api`, "invalid propertyName 'app.kubernetes.io/component'"],
 ];
 
 /** Renders the chart with values that it must reject. */

@@ -4,13 +4,21 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end }}
 
 {{- define "platform-apiserver.labels" -}}
+{{- include "platform-apiserver.labelsWith" (list . dict) }}
+{{- end }}
+
+{{- /* The labels of all objects, with further labels of one object: (list $ labels). */ -}}
+{{- define "platform-apiserver.labelsWith" -}}
+{{- $further := last . }}
+{{- with first . -}}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
 {{ include "platform-apiserver.selectorLabels" . }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/part-of: platform
 app.kubernetes.io/managed-by: {{ .Release.Service }}
-{{- with .Values.commonLabels }}
+{{- with merge (dict) ($further | default dict) .Values.commonLabels }}
 {{ toYaml . }}
+{{- end }}
 {{- end }}
 {{- end }}
 
@@ -64,6 +72,22 @@ kind: PlatformConfiguration
 {{- if not .Values.existingConfigMap }}
 {{- with (.Values.config.gateway).externalURL }}{{ (urlParse .).hostname }}{{ end }}
 {{- end }}
+{{- end }}
+
+{{- /* The end of the error for a missing host, which can also be in config.gateway.externalURL. */ -}}
+{{- define "platform-apiserver.orExternalURL" -}}
+{{- if .Values.existingConfigMap -}}
+, because the chart does not read existingConfigMap
+{{- else }} or config.gateway.externalURL
+{{- end }}
+{{- end }}
+
+{{- /* The URL of the Ingress or HTTPRoute. */ -}}
+{{- define "platform-apiserver.routedURL" -}}
+{{- $url := "" }}
+{{- if not .Values.existingConfigMap }}{{ $url = (.Values.config.gateway).externalURL }}{{ end }}
+{{- $host := .Values.ingress.enabled | ternary .Values.ingress.host "" | default (first .Values.httpRoute.hostnames) }}
+{{- $url | default (printf "https://%s" $host) }}
 {{- end }}
 
 {{- /* The port of the probes. */ -}}

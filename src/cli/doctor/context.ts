@@ -79,6 +79,12 @@ export class Context {
     return this.commands.restore(await this.release());
   }
 
+  /** Returns the port of the pods to which kube-apiserver connects. */
+  async podPort(): Promise<number> {
+    const [container] = (await this.deployment())?.spec.template.spec.containers ?? [];
+    return container?.ports?.find(({ name }) => name === aggregatedPort)?.containerPort ?? 10_250;
+  }
+
   service(): Promise<Service | undefined> {
     return this.reader.get(resources.services, this.serviceName, this.namespace);
   }

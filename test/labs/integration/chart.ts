@@ -8,6 +8,14 @@ import type { KubeObject } from './kube.ts';
 
 const chart = join(import.meta.dirname, '../../../charts/platform-apiserver');
 
+/** Returns the notes that Helm prints after an installation with these values, in YAML. */
+export async function chartNotes(values: string): Promise<string> {
+  const { helm } = await programs(['helm']);
+  const flags = ['--dry-run=client', '--output', 'json', '--namespace', release.namespace, '--values', '-'];
+  const printed = await output(helm, ['install', release.name, chart, ...flags], { input: values });
+  return (JSON.parse(printed) as { info: { notes: string } }).info.notes;
+}
+
 /** Returns the objects that the chart renders with these values, in YAML. */
 export async function chartObjects(values: string): Promise<readonly KubeObject[]> {
   const { helm } = await programs(['helm']);

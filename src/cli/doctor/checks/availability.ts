@@ -26,18 +26,18 @@ async function conditionOf(name: string, context: Context): Promise<Finding> {
   if (available?.status === 'True') return ok(`${where} is available`);
   const { reason = 'Unknown', message = 'kube-apiserver has not reported a condition yet' } = available ?? {};
   return failed(
-    `${where} is not available: ${reason}: ${message}${explain(message)}`,
+    `${where} is not available: ${reason}: ${message}${explain(message, await context.podPort())}`,
     context.commands.kubectl(`describe apiservice ${name}`),
   );
 }
 
-/** Explains messages of kube-aggregator whose cause is outside the release. */
-export function explain(message: string): string {
+/** Explains messages of kube-aggregator whose cause is outside the release. `port`: port of the pods. */
+export function explain(message: string, port: number): string {
   if (/: 401$|bad status .*401/.test(message))
     return '. The server does not accept the client certificate of kube-apiserver: set --proxy-client-cert-file and --proxy-client-key-file of kube-apiserver to a certificate of its front-proxy CA';
   if (/x509|certificate/.test(message)) return '. kube-apiserver does not trust the serving certificate';
   if (/deadline exceeded|timeout|refused|no route/i.test(message))
-    return '. Open port 10250 from the control plane to the pods';
+    return `. Open port ${port} from the control plane to the pods`;
   return '';
 }
 

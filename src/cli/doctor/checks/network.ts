@@ -11,12 +11,10 @@ export const networkPolicies: Check = {
   needs: [kubeApiserver.name],
   async *run(context) {
     const { reader, commands, namespace } = context;
-    const deployment = await context.deployment();
-    const labels = deployment?.spec.template.metadata?.labels ?? {};
+    const labels = (await context.deployment())?.spec.template.metadata?.labels ?? {};
     const all = await reader.list<NetworkPolicy>(resources.networkPolicies, namespace);
     const selecting = all.filter(({ spec }) => matches(spec.podSelector ?? {}, labels));
-    const port = deployment?.spec.template.spec.containers[0]?.ports?.find(({ name }) => name === aggregatedPort);
-    yield policyFinding(selecting, port?.containerPort ?? 10_250, commands.inNamespace('describe networkpolicies'));
+    yield policyFinding(selecting, await context.podPort(), commands.inNamespace('describe networkpolicies'));
   },
 };
 

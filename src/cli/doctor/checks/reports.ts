@@ -75,7 +75,7 @@ async function* eachReplica(
   findings: (text: string, where: string) => Finding[],
 ): AsyncGenerator<Finding> {
   const { caller, host, commands } = context;
-  const inPod = commands.helm(`test ${await context.release()} --logs`);
+  const inPod = caller.isInPod ? undefined : commands.helm(`test ${await context.release()} --logs`);
   const token = await caller.serviceAccountToken();
   if (token === undefined) {
     yield notChecked('needs the token of a ServiceAccount, as in the pod of helm test', inPod);

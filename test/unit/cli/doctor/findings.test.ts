@@ -6,7 +6,7 @@ import { runChecks } from '../../../../src/cli/doctor/check.ts';
 import { explain } from '../../../../src/cli/doctor/checks/availability.ts';
 import { unresolved } from '../../../../src/cli/doctor/checks/configuration.ts';
 import { connection, connectionFinding, policyFinding } from '../../../../src/cli/doctor/checks/network.ts';
-import { cacheFindings, readinessFindings } from '../../../../src/cli/doctor/checks/reports.ts';
+import { cacheFindings, readiness, readinessFindings } from '../../../../src/cli/doctor/checks/reports.ts';
 import { attributesOf } from '../../../../src/cli/doctor/checks/rights.ts';
 import { podFindings } from '../../../../src/cli/doctor/checks/workload.ts';
 import { clockSkew, describeSkew } from '../../../../src/cli/doctor/clock.ts';
@@ -228,11 +228,11 @@ test.each([
     'Get "https://10.0.0.1:10250": tls: failed to verify certificate: x509: certificate signed by unknown authority',
     /trust/,
   ],
-  ['Get "https://10.0.0.1:10250": context deadline exceeded', /Open port 10250/],
-  ['dial tcp 10.0.0.1:10250: connect: connection refused', /Open port 10250/],
+  ['Get "https://10.0.0.1:10250": context deadline exceeded', /Open port 10260 from/],
+  ['dial tcp 10.0.0.1:10250: connect: connection refused', /Open port 10260 from/],
   ['endpoints for service/x have no addresses', /^$/],
 ])('the explanation of the message %j of kube-aggregator matches %s', (message, expected) => {
-  expect(explain(message)).toMatch(expected);
+  expect(explain(message, 10_260)).toMatch(expected);
 });
 
 test.each([
@@ -248,6 +248,27 @@ test.each([
   'the finding about a response of the Service proxy with the status %d and the body %j is "%s"',
   (code, text, status, message) => {
     expect(connectionFinding(code, text, 'show')).toMatchObject({ status, message: expect.stringMatching(message) });
+  },
+);
+
+test.each([
+  [false, 'helm -n platform-system test platform-apiserver --logs'],
+  [true, undefined],
+])(
+  'the doctor recommends helm test for an unreachable replica, but not in a pod: in a pod %j, command %j',
+  async (isInPod, command) => {
+    const context = {
+      commands,
+      caller: { isInPod, serviceAccountToken: () => Promise.resolve('token') },
+      host: 'localhost',
+      release: () => Promise.resolve('platform-apiserver'),
+      apiService: () => Promise.resolve(undefined),
+      endpoints: () => Promise.resolve([{ address: '127.0.0.1', port: 1 }]),
+    } as unknown as Context;
+    const [result] = await collect(runChecks([{ ...readiness, needs: [] }], context));
+    expect(result?.findings).toEqual([
+      { status: 'not checked', message: expect.stringMatching(/^needs a connection from this machine/), command },
+    ]);
   },
 );
 
