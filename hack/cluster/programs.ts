@@ -1,17 +1,18 @@
 /**
  * Provides the programs of a cluster. A program comes from the first source that has it: the folder KUBEBUILDER_ASSETS;
  * the prebuilt set that setup-envtest fetches (only etcd, kube-apiserver and kubectl); a build of the Go modules pinned
- * in programs/go.mod. Fetched and built programs are stored in the user's cache folder, so each program is fetched or
- * built once per machine.
+ * in programs/go.mod, or for another version of Kubernetes in kubernetes/<version>/go.mod. Fetched and built programs are
+ * stored in the user's cache folder, so each program is fetched or built once per machine.
  */
 import { access, constants, copyFile, mkdir, rename, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { execute } from './exec.ts';
-import { cacheFolder, goBuildFlags, kubernetesVersion, modules } from './go-modules.ts';
+import { cacheFolder, goBuildFlags, modules } from './go-modules.ts';
+import { kubernetesMinor, kubernetesModules } from './kubernetes-version.ts';
 import { withLock } from './lock.ts';
 import { progress } from './progress.ts';
 
-/** Programs and their Go packages. All but coredns are listed as tools in programs/go.mod. */
+/** Programs and their Go packages. All but coredns are listed as tools in the go.mod. */
 const packages = {
   coredns: './coredns',
   etcd: 'go.etcd.io/etcd/server/v3',
@@ -32,25 +33,26 @@ export const isProgram = (name: string): name is Program => Object.hasOwn(packag
 
 const prebuilt: readonly Program[] = ['etcd', 'kube-apiserver', 'kubectl'];
 
+/** Returns the folder of the go.mod from which a program is built. */
+const modulesOf = (name: Program): string =>
+  packages[name].startsWith('k8s.io/kubernetes/') ? kubernetesModules() : modules;
+
 /** Returns the absolute paths of programs. First fetches or builds missing programs. */
 export async function programs<Name extends Program>(names: readonly Name[]): Promise<Record<Name, string>> {
   const found = new Map<Name, string>();
   const assets = process.env['KUBEBUILDER_ASSETS'];
   if (assets !== undefined && assets !== '') await add(found, names, assets);
-  if (found.size < names.length) {
-    const cache = await cacheFolder();
-    await add(found, names, cache);
-    if (found.size < names.length)
+  const missing = (wanted: readonly Name[]): Name[] => wanted.filter((name) => !found.has(name));
+  for (const [folder, wanted] of Map.groupBy(missing(names), modulesOf)) {
+    const cache = await cacheFolder(folder);
+    await add(found, wanted, cache);
+    if (missing(wanted).length > 0)
       await withLock(
         cache,
-        () =>
-          obtain(
-            cache,
-            names.filter((name) => !found.has(name)),
-          ),
+        () => obtain(cache, missing(wanted)),
         () => console.error('waiting for another process that is building the programs'),
       );
-    await add(found, names, cache);
+    await add(found, wanted, cache);
   }
   return Object.fromEntries(found) as Record<Name, string>;
 }
@@ -95,8 +97,9 @@ async function obtain(cache: string, names: readonly Program[]): Promise<void> {
 async function build(cache: string, name: Program, count: string): Promise<void> {
   const step = progress(`building ${name} (${count})`);
   const path = join(cache, `.${name}`);
-  const { code, stderr } = await execute('go', ['build', ...(await goBuildFlags()), '-o', path, packages[name]], {
-    cwd: modules,
+  const folder = modulesOf(name);
+  const { code, stderr } = await execute('go', ['build', ...(await goBuildFlags(folder)), '-o', path, packages[name]], {
+    cwd: folder,
     env: { CGO_ENABLED: '0' },
     onStderr: (text) => step.detail(text.trim().split('\n').at(-1) ?? ''),
   });
@@ -108,7 +111,7 @@ async function build(cache: string, name: Program, count: string): Promise<void>
 /** Fetches the official binaries. Prints the reason if the binaries cannot be fetched. */
 async function fetchPrebuilt(cache: string, names: readonly Program[]): Promise<void> {
   await build(cache, 'setup-envtest', 'fetches prebuilt programs');
-  const series = (await kubernetesVersion()).replace(/^v(\d+\.\d+)\..*/, '$1.x');
+  const series = `1.${await kubernetesMinor()}.x`;
   const tool = join(cache, 'setup-envtest');
   const folder = join(cache, 'envtest');
   const reportUnavailable = (reason: string): void => {
