@@ -33,9 +33,12 @@ export const isProgram = (name: string): name is Program => Object.hasOwn(packag
 
 const prebuilt: readonly Program[] = ['etcd', 'kube-apiserver', 'kubectl'];
 
-/** Returns the folder of the go.mod from which a program is built. */
+/**
+ * Returns the folder of the go.mod from which a program is built. kubectl always has the pinned version, because kubectl
+ * 1.31 sometimes exits before it has printed all output of a command that it executes in a container.
+ */
 const modulesOf = (name: Program): string =>
-  packages[name].startsWith('k8s.io/kubernetes/') ? kubernetesModules() : modules;
+  packages[name].startsWith('k8s.io/kubernetes/') && name !== 'kubectl' ? kubernetesModules() : modules;
 
 /** Returns the absolute paths of programs. First fetches or builds missing programs. */
 export async function programs<Name extends Program>(names: readonly Name[]): Promise<Record<Name, string>> {

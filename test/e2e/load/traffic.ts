@@ -14,6 +14,7 @@ import { serviceClient, type ServiceClient } from './service-client.ts';
 const namespace = 'default';
 const counter = 'counter';
 export const executions = 'executions of a command';
+export const aggregatedLists = 'lists through kube-apiserver';
 const configMaps = `/api/v1/namespaces/${namespace}/configmaps`;
 const readConfigMaps = `/kapis/resources.platform.io/v1alpha3/namespaces/${namespace}/configmaps`;
 
@@ -68,7 +69,7 @@ export async function traffic(cluster: Cluster, visitor: Visitor, retry = 0): Pr
     listing('lists on a connection each', each, token),
     listing('lists on one connection', one, token),
     {
-      label: 'lists through kube-apiserver',
+      label: aggregatedLists,
       pause: 100,
       act: async () => void (await cluster.kube.json(nodesPath.replace('/kapis', '/apis'))),
     },
