@@ -7,8 +7,8 @@
 import { access, constants, copyFile, mkdir, rename, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { execute } from './exec.ts';
-import { cacheFolder, goBuildFlags, modules } from './go-modules.ts';
-import { kubernetesMinor, kubernetesModules } from './kubernetes-version.ts';
+import { cacheFolder, goBuildFlags, kubernetesVersion, modules } from './go-modules.ts';
+import { kubernetesModules } from './kubernetes-version.ts';
 import { withLock } from './lock.ts';
 import { progress } from './progress.ts';
 
@@ -52,7 +52,7 @@ export async function programs<Name extends Program>(names: readonly Name[]): Pr
     if (missing(wanted).length > 0)
       await withLock(
         cache,
-        () => obtain(cache, missing(wanted)),
+        () => obtain(folder, cache, missing(wanted)),
         () => console.error('waiting for another process that is building the programs'),
       );
     await add(found, wanted, cache);
@@ -83,8 +83,11 @@ const executable = (path: string): Promise<boolean> =>
     () => false,
   );
 
-/** Fetches or builds the programs that the cache lacks. The caller must hold the lock of the cache. */
-async function obtain(cache: string, names: readonly Program[]): Promise<void> {
+/**
+ * Fetches or builds the programs of the go.mod in `folder` that the cache lacks. The caller must hold the lock of the
+ * cache.
+ */
+async function obtain(folder: string, cache: string, names: readonly Program[]): Promise<void> {
   await mkdir(cache, { recursive: true });
   const missing = async (): Promise<Program[]> => {
     const rest: Program[] = [];
@@ -92,7 +95,7 @@ async function obtain(cache: string, names: readonly Program[]): Promise<void> {
     return rest;
   };
   const fetchable = (await missing()).filter((name) => prebuilt.includes(name));
-  if (fetchable.length > 0) await fetchPrebuilt(cache, fetchable);
+  if (fetchable.length > 0) await fetchPrebuilt(folder, cache, fetchable);
   const rest = await missing();
   for (const [index, name] of rest.entries()) await build(cache, name, `program ${index + 1} of ${rest.length}`);
 }
@@ -111,10 +114,10 @@ async function build(cache: string, name: Program, count: string): Promise<void>
   await rename(path, join(cache, name));
 }
 
-/** Fetches the official binaries. Prints the reason if the binaries cannot be fetched. */
-async function fetchPrebuilt(cache: string, names: readonly Program[]): Promise<void> {
+/** Fetches the official binaries of the version that `folder` pins. Prints the reason if they cannot be fetched. */
+async function fetchPrebuilt(modulesFolder: string, cache: string, names: readonly Program[]): Promise<void> {
   await build(cache, 'setup-envtest', 'fetches prebuilt programs');
-  const series = `1.${await kubernetesMinor()}.x`;
+  const series = (await kubernetesVersion(modulesFolder)).replace(/^v(\d+\.\d+)\..*/, '$1.x');
   const tool = join(cache, 'setup-envtest');
   const folder = join(cache, 'envtest');
   const reportUnavailable = (reason: string): void => {
