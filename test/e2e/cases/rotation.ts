@@ -6,7 +6,7 @@ import { kubernetesMinor } from '../../../hack/cluster/kubernetes-version.ts';
 import { newAuthority } from '../../../src/tls/issuing.ts';
 import type { Cluster } from '../cluster.ts';
 import { under, type Load } from '../load/load.ts';
-import { aggregatedLists, executions, prepareTraffic, removeTraffic, traffic, type Visitor } from '../load/traffic.ts';
+import { executions, prepareTraffic, removeTraffic, traffic, type Visitor } from '../load/traffic.ts';
 import { watchTokens } from '../node/apiserver-logs.ts';
 import { rotateFrontProxy } from '../node/front-proxy.ts';
 import { tokenId } from '../node/service-account-token.ts';
@@ -87,13 +87,11 @@ export const rotation: Case = {
 
 /**
  * Returns the loads that succeed during a restart of the kubelet. Commands cannot be executed meanwhile. Before
- * Kubernetes 1.35, a restarted kubelet reports all servers as not ready until it has probed them, so clients must retry,
- * and kube-apiserver reports the aggregated API as unavailable.
+ * Kubernetes 1.35, a restarted kubelet reports all servers as not ready until it has probed them, so clients must retry.
  */
 async function loadsDuringKubeletRestart(cluster: Cluster, visitor: Visitor): Promise<Load[]> {
-  const remainReady = (await kubernetesMinor()) >= 35;
-  const loads = await traffic(cluster, visitor, remainReady ? 0 : 10_000);
-  return loads.filter(({ label }) => label !== executions && (remainReady || label !== aggregatedLists));
+  const loads = await traffic(cluster, visitor, (await kubernetesMinor()) >= 35 ? 0 : 10_000);
+  return loads.filter(({ label }) => label !== executions);
 }
 
 /** Returns the uids of the pods with the numbers of restarts. */
