@@ -1,5 +1,6 @@
 # `make` lists the targets. Options: make run [NODES=3] [HTTP_PORT=9090] [HTTPS_PORT=9443] [AGGREGATED_PORT=10250],
-# make cluster-up [NODES=3]. CLUSTER=current uses the cluster of the current kubectl context.
+# make cluster-up [NODES=3]. CLUSTER=current uses the cluster of the current kubectl context. KUBERNETES=1.31 selects a
+# version of hack/cluster/kubernetes.
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
@@ -86,6 +87,11 @@ fuzz: $(installed) ## test with random requests, permissions, strings and upstre
 .PHONY: e2e
 e2e: $(installed) ## install the chart into a one-node cluster (Linux, root)
 	@$(node) test/e2e/main.ts
+
+.PHONY: test-kubernetes
+test-kubernetes: $(installed) ## run make e2e with other versions of Kubernetes
+	@set -e; for version in $(notdir $(wildcard hack/cluster/kubernetes/*)); do \
+	  KUBERNETES=$$version $(node) test/e2e/main.ts; done
 
 .PHONY: bench
 bench: $(installed) ## compare performance with kube-apiserver and nginx

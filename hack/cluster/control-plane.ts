@@ -10,6 +10,7 @@ import { clusterPki } from './cluster-pki.ts';
 import { apiserverFlags, controllerManagerFlags, etcdFlags, kwokFlags } from './flags.ts';
 import { kwokStages } from './go-modules.ts';
 import { writeKubeconfig } from './kubeconfig.ts';
+import { kubernetesMinor } from './kubernetes-version.ts';
 import { withLock } from './lock.ts';
 import { addressBlock, closeBlock, openBlock } from './network.ts';
 import { setNodes } from './nodes.ts';
@@ -71,7 +72,7 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
       paths['kube-apiserver'],
       `--etcd-servers=http://127.0.0.1:${port.etcd}`,
       `--secure-port=${port['kube-apiserver']}`,
-      ...apiserverFlags(join(dir, 'pki'), block),
+      ...apiserverFlags(join(dir, 'pki'), block, await kubernetesMinor()),
       ...(options.apiserverFlags ?? []),
     ]);
     const kube = await createKubeClient({ kubeconfig });

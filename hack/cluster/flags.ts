@@ -15,7 +15,8 @@ export const etcdFlags = (dir: string, port: number, peerPort: number): string[]
   '--log-level=warn',
 ];
 
-export const apiserverFlags = (pki: string, block: Block): string[] => [
+/** `minor` is the minor version of Kubernetes, such as 36. */
+export const apiserverFlags = (pki: string, block: Block, minor: number): string[] => [
   '--bind-address=127.0.0.1',
   `--tls-cert-file=${pki}/apiserver.crt`,
   `--tls-private-key-file=${pki}/apiserver.key`,
@@ -33,7 +34,7 @@ export const apiserverFlags = (pki: string, block: Block): string[] => [
   `--requestheader-client-ca-file=${pki}/front-proxy-ca.crt`,
   '--requestheader-allowed-names=front-proxy-client',
   '--requestheader-username-headers=X-Remote-User',
-  '--requestheader-uid-headers=X-Remote-Uid',
+  ...(minor >= 32 ? ['--requestheader-uid-headers=X-Remote-Uid'] : []),
   '--requestheader-group-headers=X-Remote-Group',
   '--requestheader-extra-headers-prefix=X-Remote-Extra-',
   `--proxy-client-cert-file=${pki}/front-proxy-client.crt`,

@@ -12,22 +12,24 @@ import { userCache } from './user-cache.ts';
 /** Folder in which `go` runs for these modules. */
 export const modules = join(import.meta.dirname, 'programs');
 
-/** Returns the pinned version of a module. */
-export async function moduleVersion(module: string): Promise<string> {
-  const lines = (await readFile(join(modules, 'go.mod'), 'utf8')).split('\n');
+/** Returns the version of a module that the go.mod in `folder` pins. */
+export async function moduleVersion(module: string, folder = modules): Promise<string> {
+  const file = join(folder, 'go.mod');
+  const lines = (await readFile(file, 'utf8')).split('\n');
   const version = lines.find((line) => line.startsWith(`\t${module} v`))?.split(' ')[1];
-  if (version === undefined) throw new Error(`programs/go.mod does not require ${module}`);
+  if (version === undefined) throw new Error(`${file} does not require ${module}`);
   return version;
 }
 
-export const kubernetesVersion = (): Promise<string> => moduleVersion('k8s.io/kubernetes');
+/** Returns the version of Kubernetes that the go.mod in `folder` pins, such as `v1.36.3`. */
+export const kubernetesVersion = (folder = modules): Promise<string> => moduleVersion('k8s.io/kubernetes', folder);
 
 /**
- * Returns the build flags of every program. The flags set the version in the binary, as Kubernetes' own build does.
- * Without them, kube-apiserver reports v0.0.0.
+ * Returns the build flags of every program. The flags set the version of Kubernetes in the binary, as Kubernetes' own
+ * build does. Without them, kube-apiserver reports v0.0.0.
  */
-export async function goBuildFlags(): Promise<string[]> {
-  const gitVersion = await kubernetesVersion();
+export async function goBuildFlags(folder = modules): Promise<string[]> {
+  const gitVersion = await kubernetesVersion(folder);
   const [gitMajor, gitMinor] = gitVersion.slice(1).split('.');
   const variables = Object.entries({ gitVersion, gitMajor, gitMinor, gitTreeState: 'clean' });
   const links = variables.map(([key, value]) => `-X k8s.io/component-base/version.${key}=${value}`);
@@ -35,18 +37,20 @@ export async function goBuildFlags(): Promise<string[]> {
 }
 
 /**
- * Returns a folder in the user's cache. The name of the folder depends on everything that affects the built programs.
+ * Returns a folder in the user's cache for the programs of a go.mod. The name of the folder depends on everything that
+ * affects the built programs.
  */
-export async function cacheFolder(): Promise<string> {
-  const go = await output('go', ['env', 'GOVERSION', 'GOOS', 'GOARCH'], { cwd: modules }).catch((error: unknown) => {
+export async function cacheFolder(folder = modules): Promise<string> {
+  const go = await output('go', ['env', 'GOVERSION', 'GOOS', 'GOARCH'], { cwd: folder }).catch((error: unknown) => {
     throw new Error('cannot run go, which builds the programs of the cluster; install Go (https://go.dev/dl)', {
       cause: error,
     });
   });
   const hash = createHash('sha256')
     .update(go)
-    .update((await goBuildFlags()).join(' '));
-  for (const file of ['go.mod', 'go.sum', 'coredns/main.go']) hash.update(await readFile(join(modules, file)));
+    .update((await goBuildFlags(folder)).join(' '));
+  const sources = folder === modules ? ['coredns/main.go'] : [];
+  for (const file of ['go.mod', 'go.sum', ...sources]) hash.update(await readFile(join(folder, file)));
   return join(userCache, hash.digest('hex').slice(0, 16));
 }
 

@@ -1,17 +1,18 @@
 /**
  * Provides the programs of a cluster. A program comes from the first source that has it: the folder KUBEBUILDER_ASSETS;
  * the prebuilt set that setup-envtest fetches (only etcd, kube-apiserver and kubectl); a build of the Go modules pinned
- * in programs/go.mod. Fetched and built programs are stored in the user's cache folder, so each program is fetched or
- * built once per machine.
+ * in programs/go.mod, or for another version of Kubernetes in kubernetes/<version>/go.mod. Fetched and built programs are
+ * stored in the user's cache folder, so each program is fetched or built once per machine.
  */
 import { access, constants, copyFile, mkdir, rename, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { execute } from './exec.ts';
 import { cacheFolder, goBuildFlags, kubernetesVersion, modules } from './go-modules.ts';
+import { kubernetesModules } from './kubernetes-version.ts';
 import { withLock } from './lock.ts';
 import { progress } from './progress.ts';
 
-/** Programs and their Go packages. All but coredns are listed as tools in programs/go.mod. */
+/** Programs and their Go packages. All but coredns are listed as tools in the go.mod. */
 const packages = {
   coredns: './coredns',
   etcd: 'go.etcd.io/etcd/server/v3',
@@ -32,25 +33,29 @@ export const isProgram = (name: string): name is Program => Object.hasOwn(packag
 
 const prebuilt: readonly Program[] = ['etcd', 'kube-apiserver', 'kubectl'];
 
+/**
+ * Returns the folder of the go.mod from which a program is built. kubectl always has the pinned version, because kubectl
+ * 1.31 sometimes exits before it has printed all output of a command that it executes in a container.
+ */
+const modulesOf = (name: Program): string =>
+  packages[name].startsWith('k8s.io/kubernetes/') && name !== 'kubectl' ? kubernetesModules() : modules;
+
 /** Returns the absolute paths of programs. First fetches or builds missing programs. */
 export async function programs<Name extends Program>(names: readonly Name[]): Promise<Record<Name, string>> {
   const found = new Map<Name, string>();
   const assets = process.env['KUBEBUILDER_ASSETS'];
   if (assets !== undefined && assets !== '') await add(found, names, assets);
-  if (found.size < names.length) {
-    const cache = await cacheFolder();
-    await add(found, names, cache);
-    if (found.size < names.length)
+  const missing = (wanted: readonly Name[]): Name[] => wanted.filter((name) => !found.has(name));
+  for (const [folder, wanted] of Map.groupBy(missing(names), modulesOf)) {
+    const cache = await cacheFolder(folder);
+    await add(found, wanted, cache);
+    if (missing(wanted).length > 0)
       await withLock(
         cache,
-        () =>
-          obtain(
-            cache,
-            names.filter((name) => !found.has(name)),
-          ),
+        () => obtain(folder, cache, missing(wanted)),
         () => console.error('waiting for another process that is building the programs'),
       );
-    await add(found, names, cache);
+    await add(found, wanted, cache);
   }
   return Object.fromEntries(found) as Record<Name, string>;
 }
@@ -78,8 +83,11 @@ const executable = (path: string): Promise<boolean> =>
     () => false,
   );
 
-/** Fetches or builds the programs that the cache lacks. The caller must hold the lock of the cache. */
-async function obtain(cache: string, names: readonly Program[]): Promise<void> {
+/**
+ * Fetches or builds the programs of the go.mod in `folder` that the cache lacks. The caller must hold the lock of the
+ * cache.
+ */
+async function obtain(folder: string, cache: string, names: readonly Program[]): Promise<void> {
   await mkdir(cache, { recursive: true });
   const missing = async (): Promise<Program[]> => {
     const rest: Program[] = [];
@@ -87,7 +95,7 @@ async function obtain(cache: string, names: readonly Program[]): Promise<void> {
     return rest;
   };
   const fetchable = (await missing()).filter((name) => prebuilt.includes(name));
-  if (fetchable.length > 0) await fetchPrebuilt(cache, fetchable);
+  if (fetchable.length > 0) await fetchPrebuilt(folder, cache, fetchable);
   const rest = await missing();
   for (const [index, name] of rest.entries()) await build(cache, name, `program ${index + 1} of ${rest.length}`);
 }
@@ -95,8 +103,9 @@ async function obtain(cache: string, names: readonly Program[]): Promise<void> {
 async function build(cache: string, name: Program, count: string): Promise<void> {
   const step = progress(`building ${name} (${count})`);
   const path = join(cache, `.${name}`);
-  const { code, stderr } = await execute('go', ['build', ...(await goBuildFlags()), '-o', path, packages[name]], {
-    cwd: modules,
+  const folder = modulesOf(name);
+  const { code, stderr } = await execute('go', ['build', ...(await goBuildFlags(folder)), '-o', path, packages[name]], {
+    cwd: folder,
     env: { CGO_ENABLED: '0' },
     onStderr: (text) => step.detail(text.trim().split('\n').at(-1) ?? ''),
   });
@@ -105,10 +114,10 @@ async function build(cache: string, name: Program, count: string): Promise<void>
   await rename(path, join(cache, name));
 }
 
-/** Fetches the official binaries. Prints the reason if the binaries cannot be fetched. */
-async function fetchPrebuilt(cache: string, names: readonly Program[]): Promise<void> {
+/** Fetches the official binaries of the version that `folder` pins. Prints the reason if they cannot be fetched. */
+async function fetchPrebuilt(modulesFolder: string, cache: string, names: readonly Program[]): Promise<void> {
   await build(cache, 'setup-envtest', 'fetches prebuilt programs');
-  const series = (await kubernetesVersion()).replace(/^v(\d+\.\d+)\..*/, '$1.x');
+  const series = (await kubernetesVersion(modulesFolder)).replace(/^v(\d+\.\d+)\..*/, '$1.x');
   const tool = join(cache, 'setup-envtest');
   const folder = join(cache, 'envtest');
   const reportUnavailable = (reason: string): void => {

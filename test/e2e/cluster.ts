@@ -114,6 +114,8 @@ export async function startCluster(folder: string, controlGroup: string): Promis
     });
   await kubectl('--namespace kube-system rollout status deployment/coredns --timeout=60s');
   step.end(true);
+  const { gitVersion } = await kube.json<{ gitVersion: string }>('/version');
+  console.log(`Kubernetes ${gitVersion}`);
   return cluster;
 }
 

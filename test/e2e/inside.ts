@@ -10,7 +10,7 @@ import { runCases } from './steps.ts';
 const [controlGroup = '', folder = ''] = process.argv.slice(2);
 try {
   const cluster = await startCluster(folder, controlGroup);
-  const passed = await runCases(cases(await inventory(cluster.kube)), cluster);
+  const passed = await runCases(await cases(await inventory(cluster.kube)), cluster);
   process.exit(passed ? 0 : 1);
 } catch (error) {
   console.error(error);

@@ -67,11 +67,7 @@ export async function traffic(cluster: Cluster, visitor: Visitor, retry = 0): Pr
     await refreshing(each, admin),
     listing('lists on a connection each', each, token),
     listing('lists on one connection', one, token),
-    {
-      label: 'lists through kube-apiserver',
-      pause: 100,
-      act: async () => void (await cluster.kube.json(nodesPath.replace('/kapis', '/apis'))),
-    },
+    aggregatedListing(cluster, retry > 0),
     await counting(one, token),
     ...[configMaps, readConfigMaps].map((path) => watching(each, path, token, retry > 0)),
     ...(retry > 0 ? [] : [await executing(cluster, token)]),
@@ -105,6 +101,19 @@ const listing = (label: string, client: ServiceClient, token: string): Load => (
     );
   },
 });
+
+/**
+ * Lists through kube-apiserver, which returns 503 if the replica that it selected does not respond. `retries` is true
+ * for clients that repeat such a request.
+ */
+function aggregatedListing({ kube, until }: Cluster, retries: boolean): Load {
+  const list = async (): Promise<void> => void (await kube.json(nodesPath.replace('/kapis', '/apis')));
+  return {
+    label: 'lists through kube-apiserver',
+    pause: 100,
+    act: retries ? () => until('kube-apiserver reaches a replica', list) : list,
+  };
+}
 
 /** Writes the next number to the ConfigMap and reads it. */
 async function counting(client: ServiceClient, token: string): Promise<Load> {
