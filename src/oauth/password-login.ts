@@ -157,7 +157,7 @@ export class PasswordLogin {
     // Other attempts may have failed in the meantime. For a wrong password, no other code runs between this check and
     // `failed`.
     if (identity !== undefined) this.#checkLimit(result, credentials);
-    const account = person === undefined ? result.account : await linking.accountOf(person).catch(asRefusal);
+    const account = person === undefined ? result.account : await linking.accountOf(person).catch(asRefusal(context));
     // If the username exists here, the identity at the provider must be linked to that user.
     const isAllowed = person === undefined ? isRight : account?.active && [undefined, account.uid].includes(named?.uid);
     if (account === undefined || isAllowed !== true) {
@@ -189,7 +189,7 @@ export class PasswordLogin {
       if (identity !== undefined) this.#checkLimit(target, credentials);
       return await candidate.authenticate(password).then(
         (person) => ({ ...target, identity, person }),
-        (error: unknown) => (error instanceof StatusError ? { ...target, identity, outage: error } : asRefusal(error)),
+        (error: unknown) => (error instanceof StatusError ? { ...target, identity, outage: error } : asRefusal(context)(error)),
       );
     } finally {
       candidate.close();
@@ -269,9 +269,13 @@ export class PasswordLogin {
 }
 
 /**
- * Converts a `PersonRefused` to an `OAuthError` that discloses the reason, because the person has authenticated.
- * Rethrows any other error.
+ * Returns a function that records a `PersonRefused` and converts it to an `OAuthError`. The `OAuthError` discloses the
+ * reason, because the person has authenticated. The function rethrows any other error.
  */
-function asRefusal(error: unknown): never {
-  throw error instanceof PersonRefused ? new OAuthError('invalid_grant', error.message) : error;
-}
+const asRefusal =
+  (context: RequestContext) =>
+  (error: unknown): never => {
+    if (!(error instanceof PersonRefused)) throw error;
+    context.annotate(annotations.login, 'Refused');
+    throw new OAuthError('invalid_grant', error.message);
+  };
