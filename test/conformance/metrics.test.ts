@@ -183,18 +183,43 @@ async function requestGrowth(work: () => Promise<unknown>): Promise<string[]> {
   await work();
   const after = await series();
   const grown = [...after].filter(([name, value]) => name.startsWith('request') && value > (before.get(name) ?? 0));
-  // The requests for the metrics themselves.
-  return grown.map(([name]) => name).filter((name) => !name.includes('verb="get",resource=""'));
+  // Excludes the buckets of histograms, and the requests for the metrics themselves.
+  return grown
+    .map(([name]) => name)
+    .filter((name) => !/_(?:bucket|sum)\{|verb="get",resource="",backend="platform/.test(name));
 }
 
 test.each(['/healthz', '/livez', '/readyz'])('the probe %s is not counted as a request', async (probe) => {
-  const name = 'request_duration_seconds_count{verb="get",resource=""}';
+  const name = 'request_duration_seconds_count{verb="get",resource="",backend="platform-apiserver"}';
   // The first request for the metrics is counted, too.
   expect(await growth([name], () => lab.gateway(probe))).toEqual([1]);
 });
 
+const nodes = '/kapis/resources.platform.io/v1alpha3/nodes';
+const nodeLabels = 'verb="list",resource="nodes",backend="platform-apiserver"';
+
+test.each([
+  ['no token', {}],
+  ['an invalid token', { authorization: 'Bearer a.b.c' }],
+])('a request with %s is counted without its resource', async (_, headers) => {
+  expect(await requestGrowth(() => lab.gateway(nodes, { headers }))).toEqual([
+    'requests_total{verb="list",resource="",backend="platform-apiserver",code="401"}',
+    'request_duration_seconds_count{verb="list",resource="",backend="platform-apiserver"}',
+  ]);
+});
+
+test('a request of a user is counted with its resource', async () => {
+  const headers = { authorization: `Bearer ${token}` };
+  expect(await requestGrowth(() => lab.gateway(nodes, { headers }))).toEqual([
+    `requests_total{${nodeLabels},code="200"}`,
+    `request_duration_seconds_count{${nodeLabels}}`,
+  ]);
+});
+
 test('a stream is counted as a request, and its duration is not observed', async () => {
-  expect(await requestGrowth(upgrade)).toEqual(['requests_total{verb="get",resource="other",code="101"}']);
+  expect(await requestGrowth(upgrade)).toEqual([
+    'requests_total{verb="get",resource="other",backend="kube-apiserver",code="101"}',
+  ]);
 });
 
 test('a counter of rare events is 0 before the first event', async () => {

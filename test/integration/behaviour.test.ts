@@ -75,9 +75,9 @@ test('metrics count requests by verb, resource and code, and describe the cache 
   await asAdmin(`${gateway()}${nodesPath}/nobody`);
   const { text } = await asAdmin(`${gateway()}/metrics`);
   for (const line of [
-    'requests_total{verb="list",resource="nodes",code="200"} [1-9]',
-    'requests_total{verb="get",resource="nodes",code="404"} [1-9]',
-    'request_duration_seconds_count{verb="list",resource="nodes"} [1-9]',
+    'requests_total{verb="list",resource="nodes",backend="platform-apiserver",code="200"} [1-9]',
+    'requests_total{verb="get",resource="nodes",backend="platform-apiserver",code="404"} [1-9]',
+    'request_duration_seconds_count{verb="list",resource="nodes",backend="platform-apiserver"} [1-9]',
     `store_objects{resource="nodes"} ${(await get<{ items: unknown[] }>('/api/v1/nodes')).items.length}\n`,
     'store_bytes{resource="nodes"} [1-9]\\d{3,}',
     'store_age_seconds{resource="nodes"} \\d',

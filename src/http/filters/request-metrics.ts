@@ -10,13 +10,15 @@ import type { Exchange } from '../exchange.ts';
 
 /**
  * Counts a request whose response has ended. Observes its duration, except for watches and streams, whose duration
- * depends on the client.
+ * depends on the client. The resource is omitted while the caller is not authenticated: anyone could otherwise create
+ * the time series of all resources, and influence the objectives of the alerts.
  */
-export function countRequest({ info, status }: Exchange, seconds: number): void {
+export function countRequest({ info, status, user, isProxied }: Exchange, seconds: number): void {
   const { verb, isLongRunning } = info;
-  const resource = info.isResourceRequest ? info.resource : '';
-  requests.add({ verb, resource, code: String(status) });
-  if (!isLongRunning) requestDurations.observe({ verb, resource }, seconds);
+  const resource = info.isResourceRequest && user !== undefined ? info.resource : '';
+  const backend = isProxied ? 'kube-apiserver' : 'platform-apiserver';
+  requests.add({ verb, resource, backend, code: String(status) });
+  if (!isLongRunning) requestDurations.observe({ verb, resource, backend }, seconds);
 }
 
 /**

@@ -4,7 +4,12 @@ import { among, first, oneOf, registered } from './labels.ts';
 import { collected, counter, durations } from './registry.ts';
 
 /** Resources of requests, by their plural names. */
-export const resources = registered(1_000, 'cached or discovered resources; empty for other paths');
+export const resources = registered(
+  1_000,
+  'cached or discovered resources; empty for other paths and for unauthenticated callers',
+);
+/** The server that responds to a request: this server, or kube-apiserver through the gateway. */
+const backends = oneOf('platform-apiserver', 'kube-apiserver');
 
 // Verbs are limited to a list, because clients can send any method.
 const verbs = oneOf<string>(
@@ -43,15 +48,15 @@ const loginOutcomes = oneOf<string>(
 
 export const requests = counter({
   name: 'requests_total',
-  help: 'Completed requests, except probes, by verb, resource and HTTP status.',
-  labels: { verb: verbs, resource: resources, code: codes },
+  help: 'Completed requests, except probes, by verb, resource, backend and HTTP status.',
+  labels: { verb: verbs, resource: resources, backend: backends, code: codes },
 });
 
 export const requestDurations = durations(
   {
     name: 'request_duration_seconds',
     help: 'Time from the first byte of a request to the last byte of its response, except for watches, streams and probes.',
-    labels: { verb: verbs, resource: resources },
+    labels: { verb: verbs, resource: resources, backend: backends },
   },
   [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60],
 );
