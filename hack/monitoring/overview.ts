@@ -32,7 +32,7 @@ const status: Row = {
     stat(
       {
         title: 'Failed requests',
-        description: `Fraction of the requests of the last five minutes with a 5xx status. The objective allows ${percent(errors)}.`,
+        description: `Fraction of the users' requests of the last five minutes with a 5xx status, except forwarded requests and log queries. The objective allows ${percent(errors)}.`,
         unit: 'percentunit',
       },
       `max(${recorded('request_errors:ratio_rate5m')})`,
@@ -90,10 +90,16 @@ const traffic: Row = {
     chart(
       {
         title: 'Failed requests by resource',
-        description: 'Requests per second with a 5xx status. No data means that no request has failed.',
+        description:
+          'Requests per second with a 5xx status, by the server that responded. No data means that no request has failed.',
         unit: 'reqps',
       },
-      { '{{code}} {{verb}} {{resource}}': sumBy('code, verb, resource', rate(own('requests_total', 'code=~"5.."'))) },
+      {
+        '{{code}} {{verb}} {{resource}} ({{backend}})': sumBy(
+          'code, verb, resource, backend',
+          rate(own('requests_total', 'code=~"5.."')),
+        ),
+      },
     ),
     chart(
       {
@@ -124,7 +130,7 @@ const latency: Row = {
     chart(
       {
         title: 'Slow reads',
-        description: `Fraction of the get and list requests that take longer than one second. The objective allows ${percent(slowReads)}.`,
+        description: `Fraction of the users' get and list requests that take longer than one second, except forwarded requests and log queries. The objective allows ${percent(slowReads)}.`,
         unit: 'percentunit',
       },
       { 'slow reads': `max(${recorded('slow_reads:ratio_rate5m')})` },

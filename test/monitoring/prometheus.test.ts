@@ -11,6 +11,7 @@ import { sendTraffic } from '../labs/monitoring/traffic.ts';
 const missing: readonly (readonly [part: string, reason: string])[] = [
   ['code=~"5.."', 'no request fails'],
   ['result=~"5.."', 'no request to the log store fails'],
+  ['result="error"', 'kube-apiserver responds to every request'],
   ['outcome="Unavailable"', 'no identity provider fails'],
   ['memory_limit_bytes{', 'the processes of the lab may have no memory limit'],
 ];

@@ -29,17 +29,18 @@ test('the alerts fire exactly in the cases in which rules.test.yaml expects them
   expect(await complaint('test', 'rules', rulesTestFile)).toBe('');
 });
 
-test('the PrometheusRule of the chart contains the rules, with the URL of the runbooks', async () => {
+test('the PrometheusRule of the chart contains the rules, with the namespace of the release and the URL of the runbooks', async () => {
   const { helm } = await programs(['helm']);
   const chart = join(root, 'charts/platform-apiserver');
   const set = 'prometheusRule.enabled=true,prometheusRule.runbookBaseURL=https://git.example.com/';
-  const flags = ['--show-only', 'templates/prometheusrule.yaml', '--set', set];
+  const flags = ['--show-only', 'templates/prometheusrule.yaml', '--set', set, '--namespace', 'staging'];
   const rendered = await output(helm, ['template', 'platform-apiserver', chart, ...flags]);
   const [rule] = parseAllDocuments(rendered).map((document) => document.toJS() as { spec: object });
   const file = join(lab().dir, 'prometheusrule.yaml');
   writeFileSync(file, stringify(rule?.spec));
   expect(await complaint('check', 'rules', '--lint=all', '--lint-fatal', file)).toBe('');
-  expect(JSON.stringify(rule?.spec)).toContain(
-    '"runbook_url":"https://git.example.com/docs/guides/monitoring.md#platformapiserverdown"',
-  );
+  const text = JSON.stringify(rule?.spec);
+  expect(text).toContain('"runbook_url":"https://git.example.com/docs/guides/monitoring.md#platformapiserverdown"');
+  expect(text).toContain('absent(up{namespace=\\"staging\\", job=\\"platform-apiserver\\"} == 1)');
+  expect(text).not.toContain('platform-system');
 });

@@ -11,7 +11,7 @@ const targetLabels = ['namespace', 'pod', 'job'];
 const foreign: Readonly<Record<string, readonly string[]>> = {
   up: targetLabels,
   ALERTS: ['alertname', 'alertstate'],
-  aggregator_unavailable_apiservice: ['name'],
+  aggregator_unavailable_apiservice: ['name', 'namespace'],
 };
 
 interface Registered {

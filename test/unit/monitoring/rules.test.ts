@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { parse } from 'yaml';
 import { percent, thresholds } from '../../../src/runtime/thresholds.ts';
 import { queryProblems } from '../../labs/monitoring/metrics.ts';
+import { selectorsIn } from '../../labs/monitoring/promql.ts';
 import { alerts, root, rules, rulesTestFile } from '../../labs/monitoring/sources.ts';
 
 interface RulesTest {
@@ -40,6 +41,18 @@ test.each(rules.map(({ alert, record = alert, expr }) => [String(record), expr])
   'the rule %s uses only metrics, labels and label values that the server exports',
   (_, expr) => {
     expect(queryProblems(expr)).toEqual([]);
+  },
+);
+
+test.each(rules.map(({ alert, record = alert, expr }) => [String(record), expr]))(
+  'targets of other namespaces do not influence the rule %s',
+  (_, expr) => {
+    for (const { metric, text } of selectorsIn(expr))
+      expect(text).toContain(
+        metric === 'aggregator_unavailable_apiservice'
+          ? 'namespace=~"|default|kube-system"'
+          : 'namespace="platform-system"',
+      );
   },
 );
 
