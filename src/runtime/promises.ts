@@ -76,3 +76,15 @@ export async function readBody(
   }
   return Buffer.concat(chunks);
 }
+
+/** Reads a whole body, and returns its last `maxBytes`. */
+export async function readEnd(body: AsyncIterable<unknown>, maxBytes: number): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of body) {
+    chunks.push(chunk as Buffer);
+    size += (chunk as Buffer).length;
+    while (size - (chunks[0]?.length ?? 0) >= maxBytes) size -= chunks.shift()?.length ?? 0;
+  }
+  return Buffer.concat(chunks).subarray(-maxBytes);
+}

@@ -2,10 +2,11 @@
 import { writeFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
-import { mapConcurrent } from '../../runtime/promises.ts';
+import { mapConcurrent, readEnd } from '../../runtime/promises.ts';
 import { redactText } from '../../runtime/redaction.ts';
 import { tar, type TarEntry } from '../../runtime/tar.ts';
 import { containerName, type Context } from './context.ts';
+import { redactLog } from './redact-log.ts';
 import { redactObject } from './redact.ts';
 
 /** Limits on the logs in the bundle. */
@@ -41,6 +42,15 @@ export async function writeBundle(file: string, result: object, context: Context
 /** Returns a file name for the path of an object or a list. */
 const fileName = (path: string): string => path.replaceAll('?', '/?').replace(/[^\w./=-]+/g, '_');
 
+/**
+ * Returns the newest bytes of a log, without the rest of an incomplete line. The parameter limitBytes of kube-apiserver
+ * would return the oldest bytes.
+ */
+async function readNewest(body: AsyncIterable<unknown>): Promise<Buffer> {
+  const end = await readEnd(body, maxBytes);
+  return end.length < maxBytes ? end : end.subarray(end.indexOf('\n') + 1);
+}
+
 /** Returns the end of the log of each pod, and of its previous container, or the reason why a log is not available. */
 async function logs(context: Context): Promise<(readonly [string, string])[]> {
   const { reader, namespace } = context;
@@ -50,18 +60,18 @@ async function logs(context: Context): Promise<(readonly [string, string])[]> {
     { name, previous: false },
     { name, previous: true },
   ]);
-  const query = `container=${containerName}&tailLines=${maxLines}&limitBytes=${maxBytes}`;
+  const query = `container=${containerName}&tailLines=${maxLines}`;
   const found = await mapConcurrent(wanted, wanted.length, async ({ name, previous }) => {
     const path = `/api/v1/namespaces/${namespace}/pods/${name}/log?${query}&previous=${previous}`;
-    const text = await reader.response(path, timeout).then(
+    const text = await reader.response(path, timeout, readNewest).then(
       ({ status, text: body }) => {
-        if (status === 200) return body;
+        if (status === 200) return redactLog(body);
         // A container that never restarted has no previous log.
-        return status === 400 && previous ? undefined : `not available: ${status}: ${body}\n`;
+        return status === 400 && previous ? undefined : `not available: ${status}: ${redactText(body)}\n`;
       },
       (error: Error) => `not available: ${error.message}\n`,
     );
-    return text === undefined ? [] : [[`logs/${name}${previous ? '-previous' : ''}.log`, redactText(text)] as const];
+    return text === undefined ? [] : [[`logs/${name}${previous ? '-previous' : ''}.log`, text] as const];
   });
   return found.flat();
 }

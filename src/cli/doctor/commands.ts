@@ -1,7 +1,14 @@
-/** Commands that the user can paste into a shell. */
+/**
+ * Commands that the user can paste into a shell. Tags of template literals write these commands, so that names from the
+ * cluster are always quoted.
+ */
 
 /** Quotes a word for a POSIX shell if needed. */
 const quote = (word: string): string => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`);
+
+/** Returns a command in which each inserted word is quoted. */
+export const shell = (text: TemplateStringsArray, ...words: readonly string[]): string =>
+  String.raw({ raw: text }, ...words.map(quote));
 
 export interface CommandsOptions {
   readonly namespace: string;
@@ -18,17 +25,17 @@ export class Commands {
   }
 
   /** Returns a kubectl command for cluster-scoped objects. */
-  kubectl(rest: string): string {
-    return this.#command('kubectl', '--context', rest);
+  kubectl(text: TemplateStringsArray, ...words: readonly string[]): string {
+    return this.#command('kubectl', '--context', shell(text, ...words));
   }
 
   /** Returns a kubectl command for objects in the namespace of the release. */
-  inNamespace(rest: string): string {
-    return this.kubectl(`-n ${this.#options.namespace} ${rest}`);
+  inNamespace(text: TemplateStringsArray, ...words: readonly string[]): string {
+    return this.#command('kubectl', '--context', this.#withNamespace(shell(text, ...words)));
   }
 
-  helm(rest: string): string {
-    return this.#command('helm', '--kube-context', `-n ${this.#options.namespace} ${rest}`);
+  helm(text: TemplateStringsArray, ...words: readonly string[]): string {
+    return this.#command('helm', '--kube-context', this.#withNamespace(shell(text, ...words)));
   }
 
   /**
@@ -37,20 +44,24 @@ export class Commands {
    * the next upgrade has no conflict.
    */
   restore(release: string): string {
-    const owner = `meta.helm.sh/release-name=${release} meta.helm.sh/release-namespace=${this.#options.namespace}`;
+    const { namespace } = this.#options;
     return [
-      this.helm(`get manifest ${release}`),
-      `kubectl annotate --local --overwrite -o yaml -f - ${owner}`,
-      this.kubectl('apply --server-side --force-conflicts --field-manager=helm -f -'),
+      this.helm`get manifest ${release}`,
+      shell`kubectl annotate --local --overwrite -o yaml -f - meta.helm.sh/release-name=${release} meta.helm.sh/release-namespace=${namespace}`,
+      this.kubectl`apply --server-side --force-conflicts --field-manager=helm -f -`,
     ].join(' | ');
+  }
+
+  #withNamespace(rest: string): string {
+    return `${shell`-n ${this.#options.namespace}`} ${rest}`;
   }
 
   #command(program: string, contextFlag: string, rest: string): string {
     const { kubeconfig, context } = this.#options;
     return [
       program,
-      ...(kubeconfig === undefined ? [] : [`--kubeconfig=${quote(kubeconfig)}`]),
-      ...(context === undefined ? [] : [`${contextFlag}=${quote(context)}`]),
+      ...(kubeconfig === undefined ? [] : [shell`--kubeconfig=${kubeconfig}`]),
+      ...(context === undefined ? [] : [shell`${contextFlag}=${context}`]),
       rest,
     ].join(' ');
   }

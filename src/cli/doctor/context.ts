@@ -1,6 +1,6 @@
 /** Data that the checks share: the objects of the release, and the caller's own identity. */
 import { parseFlags, UsageError, type Flags } from '../../config/flags.ts';
-import { objectKeys } from '../../config/names.ts';
+import { isSubdomain, objectKeys } from '../../config/names.ts';
 import { configMapKey, parseConfiguration, type Parsed } from '../../config/parse.ts';
 import type { ConfigMap } from '../../cluster/objects.ts';
 import { Commands } from './commands.ts';
@@ -69,9 +69,10 @@ export class Context {
     return this.reader.get(resources.deployments, deploymentName, this.namespace);
   }
 
-  /** Returns the name of the Helm release. */
+  /** Returns the name of the Helm release. An invalid name, which could be a flag in a command, is ignored. */
   async release(): Promise<string> {
-    return (await this.deployment())?.metadata.annotations?.['meta.helm.sh/release-name'] ?? deploymentName;
+    const name = (await this.deployment())?.metadata.annotations?.['meta.helm.sh/release-name'] ?? '';
+    return isSubdomain(name) ? name : deploymentName;
   }
 
   /** Returns the command that applies the objects of the release again. */

@@ -34,6 +34,8 @@ function fullName({ path, name }: Resource): string {
 
 export type TextResponse = Pick<KubeResponse, 'status' | 'headers'> & { readonly text: string };
 
+const readWhole = (body: AsyncIterable<unknown>): Promise<Buffer> => readBody(body);
+
 /** Error for a request that kube-apiserver accepted, but did not respond to in time. */
 export class NoResponse extends Error {}
 
@@ -81,12 +83,12 @@ export class Reader {
    * Returns a response of any status. `timeout`: maximum milliseconds until the response ends. Throws NoResponse after
    * the timeout, and KubeError if kube-apiserver cannot be reached.
    */
-  async response(path: string, timeout = 10_000): Promise<TextResponse> {
+  async response(path: string, timeout = 10_000, read: typeof readWhole = readWhole): Promise<TextResponse> {
     const signal = AbortSignal.timeout(timeout);
     try {
       // The signal also limits the body, which the timeout of the client does not.
       const { status, headers, body } = await this.#client.stream(path, { timeout: 0, signal });
-      return { status, headers, text: (await readBody(body)).toString('utf8') };
+      return { status, headers, text: (await read(body)).toString('utf8') };
     } catch (error) {
       if (!signal.aborted) throw error;
       throw new NoResponse(`kube-apiserver did not respond within ${timeout / 1_000} s`, { cause: error });

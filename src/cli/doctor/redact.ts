@@ -34,6 +34,8 @@ export function redactObject(value: unknown, isInSecret = false): unknown {
         if (key === 'annotations') return [key, keysOnly(item, (name) => shownAnnotation.test(name))];
         if (valueLists.has(key) && Array.isArray(item)) return [key, item.map(withoutValue)];
         if (argumentLists.has(key) && Array.isArray(item)) return [key, item.map(redactArgument)];
+        if (driverSettings.has(key) && !Array.isArray(item)) return [key, keysOnly(item)];
+        if (typeof item === 'string' && isSecret(key) && key !== templateHash) return [key, redacted];
         return [key, redactObject(item, isSecretObject)];
       }),
   );
@@ -56,11 +58,21 @@ const valueLists = new Set(['env', 'httpHeaders']);
 /** Fields with the words of a command line. */
 const argumentLists = new Set(['args', 'command']);
 
-/** Redacts the value of a flag such as --admin-password=…. */
+/**
+ * Redacts the value of a flag such as --admin-password=…, and all words that are not long flags. Such a word may be the
+ * value of the previous flag, a script or a header.
+ */
 const redactArgument = (word: unknown): unknown => {
-  const [, flag = '', name = ''] = /^(-{1,2}([\w-]+)=)/.exec(String(word)) ?? [];
-  return isSecret(name) ? `${flag}${redacted}` : redactObject(word);
+  const [, flag, name = ''] = /^(--([\w-]+))(?:=\S*)?$/.exec(String(word)) ?? [];
+  if (flag === undefined) return redacted;
+  return isSecret(name) && flag !== word ? `${flag}=${redacted}` : redactObject(word);
 };
+
+/** Fields with settings of storage drivers, which are different for each driver. */
+const driverSettings = new Set(['volumeAttributes', 'options']);
+
+/** Label by which a Deployment selects its pods. The label is no secret, although its name ends with `hash`. */
+const templateHash = 'pod-template-hash';
 
 /** Redacts the configuration of a ConfigMap, and all other keys, such as copies of an earlier configuration. */
 const redactConfigMap = (data: Fields): unknown => ({

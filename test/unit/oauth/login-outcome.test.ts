@@ -38,6 +38,6 @@ test.each<[string, string, () => Promise<Person | undefined>]>([
     annotate: (key: string, value: string) => void noted.set(key, value),
   } as unknown as RequestContext;
   const attempt = login.verify({ username: 'erin', password: 'correct horse', client: 'platform', context });
-  await expect(attempt).rejects.toThrow();
+  await expect(attempt).rejects.toBeInstanceOf(Error);
   expect(noted.get(annotations.login)).toBe(outcome);
 });

@@ -27,7 +27,7 @@ async function conditionOf(name: string, context: Context): Promise<Finding> {
   const { reason = 'Unknown', message = 'kube-apiserver has not reported a condition yet' } = available ?? {};
   return failed(
     `${where} is not available: ${reason}: ${message}${explain(message, await context.podPort())}`,
-    context.commands.kubectl(`describe apiservice ${name}`),
+    context.commands.kubectl`describe apiservice ${name}`,
   );
 }
 
@@ -49,7 +49,7 @@ async function* discovery(name: string, { reader, commands, now }: Context): Asy
   const { status, headers } = await reader.response(path);
   if (status === 403) throw new Stop(notChecked(`needs the right to get ${path}`));
   if (status !== 200) {
-    yield failed(`kube-apiserver returned ${status} for ${path}`, commands.kubectl(`get --raw ${path}`));
+    yield failed(`kube-apiserver returned ${status} for ${path}`, commands.kubectl`get --raw ${path}`);
     return;
   }
   yield ok(`kube-apiserver forwards ${path} to the server`);

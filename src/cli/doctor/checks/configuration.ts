@@ -34,7 +34,7 @@ export const configuration: Check = {
     }
     if (!parsed.ok) {
       for (const problem of parsed.problems)
-        yield failed(`${where}: ${formatProblem(problem)}`, commands.inNamespace(`edit configmap ${name}`));
+        yield failed(`${where}: ${formatProblem(problem)}`, commands.inNamespace`edit configmap ${name}`);
       return;
     }
     yield ok(`${where} is valid`);
@@ -56,7 +56,7 @@ async function* rejections(context: Context, name: string, version: string | und
   if (rejection !== undefined)
     yield failed(
       `the server rejected ConfigMap ${namespace}/${name}: ${rejection.message ?? ''}`,
-      commands.inNamespace(`get events --field-selector ${fieldSelector}`),
+      commands.inNamespace`get events --field-selector ${fieldSelector}`,
     );
 }
 
@@ -84,7 +84,7 @@ export const secrets: Check = {
       return read({ name, key }) ? undefined : `Secret ${namespace}/${name} has no value for the key "${key}"`;
     };
     const problems = warningsOf(value, { read, problemOf });
-    for (const problem of problems) yield failed(formatProblem(problem), commands.inNamespace('get secrets'));
+    for (const problem of problems) yield failed(formatProblem(problem), commands.inNamespace`get secrets`);
     if (problems.length === 0)
       yield ok(`all keys of Secrets that the configuration references exist (Secrets: ${found.size})`);
   },
@@ -107,9 +107,8 @@ export const urls: Check = {
     const redirects = clients.flatMap(({ name, redirectURIs }) =>
       redirectURIs.map((uri) => ({ key: `redirect URI of the client "${name}"`, uri })),
     );
-    const set = context.commands.helm(
-      `upgrade ${await context.release()} CHART --reuse-values --set config.authentication.issuer=https://HOST --set config.gateway.externalURL=https://HOST`,
-    );
+    const set = context.commands
+      .helm`upgrade ${await context.release()} CHART --reuse-values --set config.authentication.issuer=https://HOST --set config.gateway.externalURL=https://HOST`;
     if (publicURL(value) === undefined) {
       const message = `authentication.issuer is ${issuer}, which only pods can resolve: browsers cannot log in`;
       yield redirects.length === 0 ? ok(message) : warning(message, set);

@@ -13,12 +13,12 @@ export const kubeApiserver: Check = {
   needs: [],
   async *run({ reader, caller, commands }) {
     const { status, text } = await reader.response('/version').catch((error: Error) => {
-      throw new Stop(failed(error.message, commands.kubectl('version')));
+      throw new Stop(failed(error.message, commands.kubectl`version`));
     });
     if (status !== 200) {
       yield failed(
         `kube-apiserver at ${caller.server} returned ${status}${status === 401 ? ': it does not accept your credentials' : ''}`,
-        commands.kubectl('auth whoami'),
+        commands.kubectl`auth whoami`,
       );
       return;
     }
@@ -50,7 +50,7 @@ export const frontProxy: Check = {
   async *run({ reader, commands, now }) {
     const { namespace, name } = authentication;
     const where = `ConfigMap ${namespace}/${name}`;
-    const show = commands.kubectl(`-n ${namespace} get configmap ${name} -o yaml`);
+    const show = commands.kubectl`-n ${namespace} get configmap ${name} -o yaml`;
     const { data } = (await reader.get<ConfigMap>(resources.configMaps, name, namespace)) ?? {};
     if (data === undefined) {
       yield failed(

@@ -14,7 +14,7 @@ export const networkPolicies: Check = {
     const labels = (await context.deployment())?.spec.template.metadata?.labels ?? {};
     const all = await reader.list<NetworkPolicy>(resources.networkPolicies, namespace);
     const selecting = all.filter(({ spec }) => matches(spec.podSelector ?? {}, labels));
-    yield policyFinding(selecting, await context.podPort(), commands.inNamespace('describe networkpolicies'));
+    yield policyFinding(selecting, await context.podPort(), commands.inNamespace`describe networkpolicies`);
   },
 };
 
@@ -63,7 +63,7 @@ export const dns: Check = {
     if (!caller.isInPod) {
       yield notChecked(
         'needs to run in a pod, such as the pod of helm test',
-        commands.helm(`test ${await context.release()} --logs`),
+        commands.helm`test ${await context.release()} --logs`,
       );
       return;
     }
@@ -72,7 +72,7 @@ export const dns: Check = {
       (error: Error) =>
         failed(
           `${host} does not resolve in this pod: ${error.message}`,
-          commands.kubectl('-n kube-system get pods -l k8s-app=kube-dns'),
+          commands.kubectl`-n kube-system get pods -l k8s-app=kube-dns`,
         ),
     );
   },
@@ -95,12 +95,12 @@ export const connection: Check = {
       throw new Stop(
         failed(
           `kube-apiserver did not connect to the port ${aggregatedPort} of the pods within ${proxyTimeout / 1_000} s: a firewall, a NetworkPolicy or the network of the nodes may drop the packets`,
-          commands.inNamespace('describe networkpolicies'),
+          commands.inNamespace`describe networkpolicies`,
         ),
       );
     });
     if (status === 403) yield notChecked(`needs the right to get services/proxy in ${namespace}`);
-    else yield connectionFinding(status, text, commands.kubectl(`get --raw ${path}`));
+    else yield connectionFinding(status, text, commands.kubectl`get --raw ${path}`);
   },
 };
 

@@ -18,7 +18,7 @@ export const readiness: Check = {
   needs,
   run: (context) =>
     eachReplica(context, '/readyz?verbose', 'readyz', (text, where) =>
-      readinessFindings(text, where, context.commands.inNamespace(`logs deployment/${deploymentName} --tail=20`)),
+      readinessFindings(text, where, context.commands.inNamespace`logs deployment/${deploymentName} --tail=20`),
     ),
 };
 
@@ -40,9 +40,8 @@ export const cache: Check = {
   name: 'cache',
   needs,
   async *run(context) {
-    const raise = context.commands.helm(
-      `upgrade ${await context.release()} CHART --reuse-values --set config.cache.maxBytes=2Gi,resources.limits.memory=4Gi`,
-    );
+    const raise = context.commands
+      .helm`upgrade ${await context.release()} CHART --reuse-values --set config.cache.maxBytes=2Gi,resources.limits.memory=4Gi`;
     yield* eachReplica(context, '/metrics', 'metrics', (text, where) => cacheFindings(text, where, raise));
   },
 };
@@ -75,7 +74,7 @@ async function* eachReplica(
   findings: (text: string, where: string) => Finding[],
 ): AsyncGenerator<Finding> {
   const { caller, host, commands } = context;
-  const inPod = caller.isInPod ? undefined : commands.helm(`test ${await context.release()} --logs`);
+  const inPod = caller.isInPod ? undefined : commands.helm`test ${await context.release()} --logs`;
   const token = await caller.serviceAccountToken();
   if (token === undefined) {
     yield notChecked('needs the token of a ServiceAccount, as in the pod of helm test', inPod);

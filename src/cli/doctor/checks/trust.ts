@@ -41,7 +41,7 @@ async function chainOf(context: Context): Promise<{ readonly where: string; read
 }
 
 /** Returns the command that shows why the server has not written its certificate or CA. */
-const log = ({ commands }: Context): string => commands.inNamespace(`logs deployment/${deploymentName} --tail=20`);
+const log = ({ commands }: Context): string => commands.inNamespace`logs deployment/${deploymentName} --tail=20`;
 
 /**
  * Returns the command that renews a certificate issued by the server. For other certificates, the command shows the
@@ -51,8 +51,10 @@ async function renewal(context: Context): Promise<string> {
   const { commands } = context;
   const { tlsCertFile } = await context.flags();
   const name = await certificateSecret(context);
-  if (tlsCertFile === undefined) return commands.inNamespace(`rollout restart deployment/${deploymentName}`);
-  return commands.inNamespace(name === undefined ? `describe deployment ${deploymentName}` : `describe secret ${name}`);
+  if (tlsCertFile === undefined) return commands.inNamespace`rollout restart deployment/${deploymentName}`;
+  return name === undefined
+    ? commands.inNamespace`describe deployment ${deploymentName}`
+    : commands.inNamespace`describe secret ${name}`;
 }
 
 export const certificate: Check = {
@@ -101,7 +103,7 @@ async function* registration(name: string, context: Context): AsyncGenerator<Fin
   else if (insecureSkipTLSVerify === true)
     yield warning(
       `${where} has insecureSkipTLSVerify: anyone between kube-apiserver and the pods can read and change requests`,
-      commands.kubectl(`patch apiservice ${name} --type=merge -p '{"spec":{"insecureSkipTLSVerify":null}}'`),
+      commands.kubectl`patch apiservice ${name} --type=merge -p '{"spec":{"insecureSkipTLSVerify":null}}'`,
     );
   else yield await bundleFinding(found, context);
 }
@@ -114,9 +116,7 @@ async function bundleFinding({ metadata, spec }: APIService, context: Context): 
     tlsCertFile === undefined
       ? // The server writes its CA every 30 seconds.
         log(context)
-      : commands.kubectl(
-          `get apiservice ${metadata.name} -o jsonpath='{.spec.caBundle}' | base64 -d | openssl x509 -noout -subject -enddate`,
-        );
+      : commands.kubectl`get apiservice ${metadata.name} -o jsonpath='{.spec.caBundle}' | base64 -d | openssl x509 -noout -subject -enddate`;
   if (spec.caBundle === undefined)
     return tlsCertFile === undefined
       ? failed(`${where} is missing: the server writes its CA within a minute after its start`, fix)

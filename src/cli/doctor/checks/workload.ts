@@ -1,6 +1,7 @@
 /** Checks the pods, and the Service through which kube-apiserver reaches the pods. */
 import { apiServices } from '../../../config/names.ts';
 import { failed, ok, warning, type Check, type Finding } from '../check.ts';
+import { shell } from '../commands.ts';
 import { aggregatedPort, containerName, deploymentName, type Context } from '../context.ts';
 import { matches, type Pod } from '../objects.ts';
 import { kubeApiserver } from './kube-apiserver.ts';
@@ -21,7 +22,7 @@ export const pods: Check = {
     if (replicas === 0) {
       yield (await context.endpoints()).length > 0
         ? ok(`${where} has no replicas: the server runs outside the Deployment`)
-        : warning(`${where} has no replicas`, commands.inNamespace(`scale deployment ${deploymentName} --replicas=2`));
+        : warning(`${where} has no replicas`, commands.inNamespace`scale deployment ${deploymentName} --replicas=2`);
       return;
     }
     const running = (await context.pods()).filter(({ metadata }) => metadata.deletionTimestamp === undefined);
@@ -31,7 +32,7 @@ export const pods: Check = {
     if (failure !== undefined || running.length === 0)
       yield failed(
         `${where} cannot create pods: ${failure?.message ?? 'no pod exists'}`,
-        commands.inNamespace(`describe replicasets -l ${await context.podSelector()}`),
+        commands.inNamespace`describe replicasets -l ${await context.podSelector()}`,
       );
     else if (findings.length === 0) yield ok(`${running.length} of ${replicas} pods of ${where} are ready`);
   },
@@ -45,7 +46,7 @@ async function missing(where: string, context: Context): Promise<Finding> {
     return failed(`${where} does not exist`, await context.restore());
   return failed(
     `${where} does not exist, and APIService ${apiServices[0]} names Service ${service.namespace}/${service.name}`,
-    `platform-apiserver doctor --namespace=${service.namespace} --service=${service.name}`,
+    shell`platform-apiserver doctor --namespace=${service.namespace} --service=${service.name}`,
   );
 }
 
@@ -58,8 +59,8 @@ export function podFindings(pod: Pod, { commands, namespace }: Pick<Context, 'co
   const { conditions = [], containerStatuses = [] } = pod.status ?? {};
   const container = containerStatuses.find((one) => one.name === containerName);
   const where = `Pod ${namespace}/${name}`;
-  const describe = commands.inNamespace(`describe pod ${name}`);
-  const log = commands.inNamespace(`logs ${name} --tail=20`);
+  const describe = commands.inNamespace`describe pod ${name}`;
+  const log = commands.inNamespace`logs ${name} --tail=20`;
   const unscheduled = conditions.find(({ type, status }) => type === 'PodScheduled' && status === 'False');
   if (unscheduled !== undefined) return [failed(`${where} is not scheduled: ${unscheduled.message ?? ''}`, describe)];
   const { waiting } = container?.state ?? {};
@@ -94,7 +95,7 @@ export const service: Check = {
     const found = await context.service();
     const deployment = await context.deployment();
     if (found === undefined) {
-      yield failed(`${where} does not exist`, commands.inNamespace('get services'));
+      yield failed(`${where} does not exist`, commands.inNamespace`get services`);
       return;
     }
     const { selector = {}, ports = [] } = found.spec;
@@ -119,7 +120,7 @@ export const endpoints: Check = {
     yield length === 0
       ? failed(
           `Service ${namespace}/${serviceName} has no ready endpoint for the port ${aggregatedPort}`,
-          commands.inNamespace(`get endpointslices -l kubernetes.io/service-name=${serviceName} -o yaml`),
+          commands.inNamespace`get endpointslices -l kubernetes.io/service-name=${serviceName} -o yaml`,
         )
       : ok(`Service ${namespace}/${serviceName} has ready endpoints: ${length}`);
   },

@@ -25,6 +25,12 @@ const respond = (status: number, text: string): KubeResponse => ({
   body: Readable.from([Buffer.from(text)]),
 });
 
+const event = { kind: 'Event', requestObject: { env: [{ name: 'PASSWORD', value: 'hunter2' }] } };
+/** A log of more than 1 MiB. */
+const log = ['the oldest line', JSON.stringify(event), ...Array.from({ length: 2 ** 14 }, () => 'x'.repeat(64))]
+  .concat('a log line', JSON.stringify(event), '')
+  .join('\n');
+
 const client: Pick<Cluster, 'json' | 'stream'> = {
   json<T>(path: string): Promise<T> {
     const items = Object.entries(pods).map(([name, phase]) => ({ metadata: { name }, status: { phase } }));
@@ -34,7 +40,7 @@ const client: Pick<Cluster, 'json' | 'stream'> = {
     if (path.includes('/silent/')) throw new KubeError(0, { message: 'dial tcp: i/o timeout' });
     if (!path.includes('container=platform-apiserver&')) return respond(400, 'a container name must be specified');
     if (path.includes('/forbidden/')) return respond(403, 'pods/log is forbidden');
-    return path.endsWith('previous=true') ? respond(400, 'no previous container') : respond(200, 'a log line\n');
+    return path.endsWith('previous=true') ? respond(400, 'no previous container') : respond(200, log);
   },
 };
 
@@ -62,6 +68,16 @@ test('a support bundle contains the log of each pod that has not terminated, or 
   ]);
   for (const text of ['a log line\n', 'not available: dial tcp', 'not available: 403: pods/log is forbidden\n'])
     expect(content).toContain(text);
+});
+
+test('a support bundle contains the newest MiB of a log, in complete lines, and no bodies of audit events', async () => {
+  const file = join(folder, 'newest.tar.gz');
+  await writeBundle(file, {}, context);
+  const content = gunzipSync(readFileSync(file)).toString('latin1');
+  const lines = content.slice(content.indexOf('xx')).split('\n');
+  expect(content).toContain(`${'x'.repeat(64)}\na log line\n{"kind":"Event"}\n`);
+  expect(content).not.toMatch(/the oldest line|hunter2/);
+  expect(lines.filter((text) => /^x+$/.test(text) && text.length !== 64)).toEqual([]);
 });
 
 test('a support bundle does not replace an existing file or follow a symbolic link', async () => {

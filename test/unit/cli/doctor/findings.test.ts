@@ -11,7 +11,7 @@ import { attributesOf } from '../../../../src/cli/doctor/checks/rights.ts';
 import { podFindings } from '../../../../src/cli/doctor/checks/workload.ts';
 import { clockSkew, describeSkew } from '../../../../src/cli/doctor/clock.ts';
 import { Commands } from '../../../../src/cli/doctor/commands.ts';
-import type { Context } from '../../../../src/cli/doctor/context.ts';
+import { Context, type ContextOptions } from '../../../../src/cli/doctor/context.ts';
 import { collect } from '../../../fakes/collect.ts';
 import { resolveHost } from '../../../../src/cli/doctor/lookup.ts';
 import { matches, type Condition, type NetworkPolicy, type Pod } from '../../../../src/cli/doctor/objects.ts';
@@ -356,7 +356,34 @@ test('the rules of a role cause one access review for each verb, resource and na
 
 test('the commands in findings contain the flags of the doctor, quoted for a shell', () => {
   const given = new Commands({ namespace: 'n', kubeconfig: "/tmp/it's", context: 'prod' });
-  expect(given.inNamespace('get pods')).toBe(`kubectl --kubeconfig='/tmp/it'\\''s' --context=prod -n n get pods`);
-  expect(given.helm('test r')).toBe(`helm --kubeconfig='/tmp/it'\\''s' --kube-context=prod -n n test r`);
-  expect(commands.kubectl('auth whoami')).toBe('kubectl auth whoami');
+  expect(given.inNamespace`get pods`).toBe(`kubectl --kubeconfig='/tmp/it'\\''s' --context=prod -n n get pods`);
+  expect(given.helm`test r`).toBe(`helm --kubeconfig='/tmp/it'\\''s' --kube-context=prod -n n test r`);
+  expect(commands.kubectl`auth whoami`).toBe('kubectl auth whoami');
+});
+
+test('names from the cluster are quoted in the commands of findings', () => {
+  const name = "x$(touch /tmp/x)'";
+  const quoted = `'x$(touch /tmp/x)'\\'''`;
+  expect(commands.inNamespace`edit configmap ${name}`).toBe(`kubectl -n platform-system edit configmap ${quoted}`);
+  expect(commands.restore(name)).toBe(
+    [
+      `helm -n platform-system get manifest ${quoted}`,
+      `kubectl annotate --local --overwrite -o yaml -f - meta.helm.sh/release-name=${quoted} meta.helm.sh/release-namespace=platform-system`,
+      'kubectl apply --server-side --force-conflicts --field-manager=helm -f -',
+    ].join(' | '),
+  );
+});
+
+test.each([
+  ['platform', 'platform'],
+  ['--kubeconfig=/tmp/x', 'platform-apiserver'],
+  ['x$(touch /tmp/x)', 'platform-apiserver'],
+])('the release name %j in the annotation of the Deployment results in the release %s', async (name, release) => {
+  const deployment = { metadata: { name: 'platform-apiserver', annotations: { 'meta.helm.sh/release-name': name } } };
+  const reader = new Reader({
+    json: <T>() => Promise.resolve(deployment as T),
+    stream: () => Promise.reject(new Error()),
+  });
+  const context = new Context({ reader, namespace: 'platform-system' } as unknown as ContextOptions);
+  expect(await context.release()).toBe(release);
 });

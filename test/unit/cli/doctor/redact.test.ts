@@ -54,6 +54,18 @@ describe('objects in the support bundle', () => {
     ],
     ['a header of a probe', { httpGet: { httpHeaders: [{ name: 'X-Api-Key', value: 'hunter2' }] } }],
     ['an argument of a container', { containers: [{ args: ['--admin-password=hunter2'] }] }],
+    ['an argument after a flag', { containers: [{ args: ['--token', 'hunter2', '--x=1'] }] }],
+    ['a script of a container', { containers: [{ command: ['sh', '-c', 'KEY=hunter2 exec node'] }] }],
+    [
+      'a header in a hook',
+      { preStop: { exec: { command: ['curl', '-H', 'X-Api-Key: hunter2', '--header=K: hunter2'] } } },
+    ],
+    [
+      'the attributes of a volume',
+      { volumes: [{ csi: { driver: 'd', volumeAttributes: { share: '//u:hunter2@nas' } } }] },
+    ],
+    ['the options of a volume', { volumes: [{ flexVolume: { driver: 'd', options: { password: 'hunter2' } } }] }],
+    ['a field whose name ends with Password', { iscsi: { chapPassword: 'hunter2' } }],
     ['a configuration that is not YAML', { kind: 'ConfigMap', data: { 'platform.yaml': '{secret: hunter2' } }],
   ])('the support bundle contains no secret from %s', (_, object) => {
     const text = JSON.stringify(redactObject(object));
@@ -76,6 +88,16 @@ describe('objects in the support bundle', () => {
     expect(redactObject({ env: [{ name: 'A', valueFrom: { secretKeyRef: { name: 's', key: 'k' } } }] })).toEqual({
       env: [{ name: 'A', valueFrom: { secretKeyRef: { name: 's', key: 'k' } } }],
     });
+    const pod = {
+      metadata: { labels: { 'pod-template-hash': '5d4f' } },
+      spec: {
+        automountServiceAccountToken: true,
+        dnsConfig: { options: [{ name: 'ndots', value: '2' }] },
+        containers: [{ args: ['--http-port=9090', '--help'] }],
+        volumes: [{ name: 'tls', secret: { secretName: 'platform-tls' } }],
+      },
+    };
+    expect(redactObject(pod)).toEqual(pod);
     const configuration = `${head}authentication:
   issuer: https://a.example
   users:
