@@ -4,7 +4,6 @@
  */
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { existsSync } from 'node:fs';
 import { mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { extract } from 'tar-stream';
@@ -66,8 +65,22 @@ async function contents(archive: string): Promise<Entry[]> {
   return entries;
 }
 
+const sha256Of = (bytes: Buffer): string => createHash('sha256').update(bytes).digest('hex');
+
+/** Returns the packages that are missing in a folder, or whose file in the folder has changed. */
+export async function missingIn(folder: string, pins: readonly DebianPackage[]): Promise<DebianPackage[]> {
+  const missing: DebianPackage[] = [];
+  for (const one of pins) {
+    const bytes = await readFile(join(folder, one.sha256)).catch((error: NodeJS.ErrnoException) => {
+      if (error.code !== 'ENOENT') throw error;
+    });
+    if (bytes === undefined || sha256Of(bytes) !== one.sha256) missing.push(one);
+  }
+  return missing;
+}
+
 async function fetchMissing(architecture: Architecture, folder: string, pins: readonly DebianPackage[]): Promise<void> {
-  const missing = pins.filter(({ sha256 }) => !existsSync(join(folder, sha256)));
+  const missing = await missingIn(folder, pins);
   if (missing.length === 0) return;
   await mkdir(folder, { recursive: true });
   await withApt(architecture, async (apt, work) => {
@@ -81,8 +94,7 @@ async function fetchMissing(architecture: Architecture, folder: string, pins: re
     });
     for (const file of await readdir(work)) {
       if (!file.endsWith('.deb')) continue;
-      const bytes = await readFile(join(work, file));
-      const sha256 = createHash('sha256').update(bytes).digest('hex');
+      const sha256 = sha256Of(await readFile(join(work, file)));
       if (!missing.some((one) => one.sha256 === sha256))
         throw new Error(`${file} has the SHA-256 ${sha256}, which debian.json does not contain`);
       await rename(join(work, file), join(folder, sha256));

@@ -11,6 +11,7 @@
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { output } from '../cluster/exec.ts';
+import { removePlatformModules } from './platforms.ts';
 import { releaseFiles } from './release.ts';
 import { versionProblems } from './version.ts';
 
@@ -32,6 +33,8 @@ async function run(): Promise<void> {
   if (problems.length > 0) throw new Error(problems.join('\n'));
   const [commit = '', seconds = ''] = (await git('log', '-1', '--format=%H %ct')).split(' ');
 
+  // The files may have changed since an earlier build verified them.
+  await removePlatformModules();
   const source = variable('SOURCE')?.replace(/\/$/, '');
   const files = await releaseFiles({
     root,

@@ -15,17 +15,29 @@ const files = ['package.json', 'package-lock.json'];
 /** Names of the architectures in Node.js. */
 export const nodeArchitectures: Readonly<Record<Architecture, string>> = { amd64: 'x64', arm64: 'arm64' };
 
+async function folderOf(architecture: Architecture): Promise<string> {
+  const hash = createHash('sha256').update(await readFile(join(pins, 'package-lock.json')));
+  return join(userCache, `platform-${architecture}-${hash.digest('hex').slice(0, 16)}`);
+}
+
 /**
  * Returns a folder node_modules with the packages of one architecture. npm verifies the packages with the hashes in the
- * lock file.
+ * lock file when it creates the folder.
  */
 export async function platformModules(architecture: Architecture): Promise<string> {
-  const hash = createHash('sha256').update(await readFile(join(pins, 'package-lock.json')));
-  const folder = join(userCache, `platform-${architecture}-${hash.digest('hex').slice(0, 16)}`);
+  const folder = await folderOf(architecture);
   await withLock(folder, async () => {
     if (!existsSync(folder)) await install(architecture, folder);
   });
   return join(folder, 'node_modules');
+}
+
+/** Removes the folders of all architectures, so that npm verifies the packages again. */
+export async function removePlatformModules(): Promise<void> {
+  for (const architecture of Object.keys(nodeArchitectures) as Architecture[]) {
+    const folder = await folderOf(architecture);
+    await withLock(folder, () => rm(folder, { recursive: true, force: true }));
+  }
 }
 
 async function install(architecture: Architecture, folder: string): Promise<void> {
