@@ -189,7 +189,8 @@ export class PasswordLogin {
       if (identity !== undefined) this.#checkLimit(target, credentials);
       return await candidate.authenticate(password).then(
         (person) => ({ ...target, identity, person }),
-        (error: unknown) => (error instanceof StatusError ? { ...target, identity, outage: error } : asRefusal(context)(error)),
+        (error: unknown) =>
+          error instanceof StatusError ? { ...target, identity, outage: error } : asRefusal(context)(error),
       );
     } finally {
       candidate.close();
