@@ -2,6 +2,7 @@
  * Builds the server: all components in order of dependency, then routes and listeners. No other file knows all
  * components.
  */
+import { NamespaceReviews } from './apimachinery/namespace-reviews.ts';
 import { buildAccounts, type AccountParts } from './accounts/build.ts';
 import { buildAudit } from './audit/build.ts';
 import { buildAuth } from './auth/build.ts';
@@ -122,7 +123,7 @@ function buildStreams({ sessions, directory }: AccountParts): OpenStreams {
 }
 
 function gatewayRoutes(parts: Parts): readonly Route[] {
-  const { client, live, namespace, authorizer, catalogue, granted, certificate, health, version, flags } = parts;
+  const { client, live, namespace, clock, authorizer, catalogue, granted, certificate, health, version, flags } = parts;
   const routes = [
     ...health.routes,
     metricsRoute,
@@ -135,6 +136,7 @@ function gatewayRoutes(parts: Parts): readonly Route[] {
       resources: [parts.nodesCache],
       catalogue,
       granted,
+      reviews: new NamespaceReviews(authorizer, clock),
       client,
       kinds,
       namespace,

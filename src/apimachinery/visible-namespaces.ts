@@ -5,23 +5,39 @@ import { forbidden, serviceUnavailable, unauthorized } from '../runtime/errors.t
 import { mapConcurrent } from '../runtime/promises.ts';
 import type { RequestContext } from '../http/route.ts';
 import type { Catalogue } from '../cluster/catalogue/catalogue.ts';
-import type { GrantedNamespaces } from '../cluster/catalogue/granted-namespaces.ts';
+import type { Granted, GrantedNamespaces } from '../cluster/catalogue/granted-namespaces.ts';
 import type { ResourceDefinition } from '../cluster/catalogue/resource.ts';
+import type { NamespaceReviews, ReviewedNamespaces, Visible } from './namespace-reviews.ts';
 
 export interface ReadAccess {
   readonly authorizer: Authorizer;
+  readonly reviews: Pick<NamespaceReviews, 'of'>;
   readonly granted: Pick<GrantedNamespaces, 'of' | 'hasSynced'>;
   /** Finds the other resources that a request reads. */
   readonly catalogue: Pick<Catalogue, 'find' | 'acquire'>;
 }
 
-/** Names of the visible namespaces; undefined if everything in the scope of the request is visible. */
-export type Visible = ReadonlySet<string> | undefined;
+type Access = Pick<ReadAccess, 'authorizer' | 'granted'>;
+type Definition = Pick<ResourceDefinition<unknown>, 'underlying' | 'namespaced'>;
 
 /** Maximum concurrent reviews per request. */
 const concurrency = 32;
-/** Maximum number of reviews per request. */
+/** Maximum namespaces that are reviewed for a request whose decisions are at most 10 s old. */
 const maxCandidates = 1_000;
+/** Maximum namespaces of a list. */
+const maxListed = 10_000;
+
+/** Request of a caller who is not allowed to see the objects of all namespaces. */
+interface Restricted {
+  readonly user: UserInfo;
+  readonly attributes: ResourceAttributes;
+  /** Returns the right that makes the objects of a namespace visible. */
+  readonly within: (namespace: string) => ResourceAttributes;
+  /** Namespaces that may be visible. */
+  readonly candidates: Granted;
+  /** True if the request names the namespace or the object. */
+  readonly isNamed: boolean;
+}
 
 /**
  * Authorizes the request on the underlying resource and in its scope. Callers who are not allowed to list or watch in
@@ -30,10 +46,37 @@ const maxCandidates = 1_000;
  * visible.
  */
 export async function visibleNamespaces(
-  { authorizer, granted }: Pick<ReadAccess, 'authorizer' | 'granted'>,
-  { user, info, query }: Pick<RequestContext, 'user' | 'info' | 'query'>,
-  { underlying: { group, resource }, namespaced }: Pick<ResourceDefinition<unknown>, 'underlying' | 'namespaced'>,
+  access: Access,
+  request: Pick<RequestContext, 'user' | 'info' | 'query'>,
+  definition: Definition,
 ): Promise<Visible> {
+  const restricted = await authorize(access, request, definition);
+  return restricted && (await reviewEach(access, restricted));
+}
+
+/**
+ * Authorizes a list like `visibleNamespaces`. `reviewed` is present if some decisions may be older than 10 s: confirm
+ * the namespaces whose objects the response contains.
+ */
+export async function listedNamespaces(
+  access: Access & Pick<ReadAccess, 'reviews'>,
+  request: Pick<RequestContext, 'user' | 'info' | 'query'>,
+  definition: Definition,
+): Promise<{ readonly visible: Visible; readonly reviewed?: ReviewedNamespaces }> {
+  const restricted = await authorize(access, request, definition);
+  if (restricted === undefined) return { visible: undefined };
+  if (restricted.isNamed) return { visible: await reviewEach(access, restricted) };
+  assertFew(restricted, maxListed);
+  const reviewed = await access.reviews.of(restricted, restricted.candidates);
+  return { visible: reviewed.visible, reviewed };
+}
+
+/** Returns undefined if everything in the scope of the request is visible. */
+async function authorize(
+  { authorizer, granted }: Access,
+  { user, info, query }: Pick<RequestContext, 'user' | 'info' | 'query'>,
+  { underlying: { group, resource }, namespaced }: Definition,
+): Promise<Restricted | undefined> {
   if (user === undefined) throw unauthorized();
   const { verb, namespace, name } = info;
   const attributes = { verb, group, resource, namespace, name };
@@ -47,19 +90,34 @@ export async function visibleNamespaces(
   const named = areNamespaces ? name : (query.get('namespace') ?? '');
   if (named === '' && !granted.hasSynced())
     throw serviceUnavailable('role bindings are not synced yet; try again, or specify a namespace', 1);
-  const candidates = named === '' ? granted.of(user) : [named];
-  if (candidates.length > maxCandidates)
+  return {
+    user,
+    attributes,
+    within: (candidate) => ({
+      ...attributes,
+      ...(areNamespaces ? { verb: verb === 'list' ? 'get' : verb, name: candidate } : {}),
+    }),
+    candidates: named === '' ? granted.of(user) : new Map([[named, 0]]),
+    isNamed: named !== '' || name !== '',
+  };
+}
+
+async function reviewEach({ authorizer }: Access, restricted: Restricted): Promise<ReadonlySet<string>> {
+  assertFew(restricted, maxCandidates);
+  const { user, attributes, within, candidates } = restricted;
+  const visible = await allowedIn(authorizer, user, [...candidates.keys()], within);
+  if (visible.size === 0) await assertAllowed(authorizer, user, attributes);
+  return visible;
+}
+
+function assertFew({ user, attributes, candidates: { size } }: Restricted, max: number): void {
+  const { verb, group, resource, name = '' } = attributes;
+  if (size > max)
     throw forbidden(
       { group, resource },
       name,
-      `User "${user.username}" cannot ${verb} resource "${resource}" in API group "${group}" at the cluster scope, and has role bindings in more than ${maxCandidates} namespaces (${candidates.length}): specify a namespace`,
+      `User "${user.username}" cannot ${verb} resource "${resource}" in API group "${group}" at the cluster scope, and has role bindings in more than ${max} namespaces (${size}): specify a namespace`,
     );
-  const visible = await allowedIn(authorizer, user, candidates, (candidate) => ({
-    ...attributes,
-    ...(areNamespaces ? { verb: verb === 'list' ? 'get' : verb, name: candidate } : {}),
-  }));
-  if (visible.size === 0) await assertAllowed(authorizer, user, attributes);
-  return visible;
 }
 
 /**
@@ -77,6 +135,3 @@ export async function allowedIn(
   );
   return new Set(candidates.filter((_, index) => reviews[index]?.allowed));
 }
-
-export const sameNamespaces = (a: Visible, b: Visible): boolean =>
-  a === b || (a !== undefined && b !== undefined && a.size === b.size && [...a].every((one) => b.has(one)));

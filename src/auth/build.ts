@@ -14,14 +14,14 @@ import {
 } from './authenticators/index.ts';
 import { RequestHeaderSource } from './authenticators/request-header-config.ts';
 import { accessReview } from './authorizers/access-review.ts';
-import type { Authorizer } from './authorizers/authorizer.ts';
+import type { AccessReviews } from './authorizers/authorizer.ts';
 
 export interface AuthParts {
   readonly accessTokens: AccessTokens;
   readonly reviewToken: TokenAuthenticator;
   readonly gatewayAuthentication: Authenticator;
   readonly aggregatedAuthentication: Authenticator;
-  readonly authorizer: Authorizer;
+  readonly authorizer: AccessReviews;
 }
 
 export function buildAuth(

@@ -1,4 +1,5 @@
 /** Serves cached resources at /kapis (docs/reference/api.md). UncachedReads serves all other resources. */
+import { hash } from 'node:crypto';
 import type { Response } from 'express';
 import { rechecking } from '../auth/authorizers/authorizer.ts';
 import { copied } from '../runtime/bounded-cache.ts';
@@ -7,23 +8,36 @@ import type { RequestContext } from '../http/route.ts';
 import { inIndex, sharedFilter, type ObjectFilter } from '../apimachinery/list/filters.ts';
 import type { WatchOptions } from '../apimachinery/list/list-options.ts';
 import { kapisObjectParameters } from '../apimachinery/list/kapis-parameters.ts';
-import { queriesOf, type KindQueries } from '../apimachinery/list/query.ts';
+import { pageOf, queriesOf, type KindQueries, type ListQuery } from '../apimachinery/list/query.ts';
 import { ResourceResponses } from '../apimachinery/list/resource-responses.ts';
 import { waitForHistory, waitForVersion } from '../apimachinery/reading.ts';
 import { waitForSync } from '../cluster/catalogue/waiting.ts';
 import type { Resource, ResourceDefinition } from '../cluster/catalogue/resource.ts';
-import {
-  sameNamespaces,
-  visibleNamespaces,
-  type ReadAccess,
-  type Visible,
-} from '../apimachinery/visible-namespaces.ts';
+import { sameNamespaces, type Visible } from '../apimachinery/namespace-reviews.ts';
+import { visibleNamespaces, type ReadAccess } from '../apimachinery/visible-namespaces.ts';
 import { lastEventID, type ReadHandlers, type ReadRequest } from './read-request.ts';
 import { followSelecting, sameSelection, selectedBy } from './selected-by.ts';
 import { eventStream, watchDuration } from '../apimachinery/watch/response.ts';
 import type { Lanes } from '../apimachinery/watch/lanes.ts';
 import type { WatchRequest } from '../apimachinery/watch/watch.ts';
 import { Watches } from '../apimachinery/watch/watches.ts';
+
+/** Filters for visible namespaces. Many requests use the same set. */
+const visibleFilters = new WeakMap<ReadonlySet<string>, ObjectFilter<unknown>>();
+/** Maximum length of a list of namespaces that is part of a key. Longer lists are replaced by their digest. */
+const maxListLength = 256;
+
+/** Returns a filter for the objects whose namespace, or whose name, is in the set. */
+function isIn(property: 'namespace' | 'name', names: ReadonlySet<string>): ObjectFilter<unknown> {
+  const known = visibleFilters.get(names);
+  if (known !== undefined) return known;
+  const sorted = [...names].toSorted();
+  const list = JSON.stringify(sorted);
+  const key = list.length > maxListLength ? hash('sha256', list) : list;
+  const filter = sharedFilter(`namespaces=${key}`, (object) => names.has(object[property]), inIndex(property, sorted));
+  visibleFilters.set(names, filter);
+  return filter;
+}
 
 /** Returns filters for the path of the request and for the objects that the caller is allowed to see. */
 function scopeFilters<F>(
@@ -35,15 +49,8 @@ function scopeFilters<F>(
   const namespace = copied(info.namespace);
   const name = copied(info.name);
   const filters: ObjectFilter<F>[] = [];
-  const inOne = (namespaces: readonly string[], matches: ObjectFilter<F>): ObjectFilter<F> =>
-    sharedFilter(
-      `namespaces=${JSON.stringify(namespaces)}`,
-      matches,
-      inIndex(namespaced ? 'namespace' : 'name', namespaces),
-    );
-  if (namespaced && namespace !== '') filters.push(inOne([namespace], (object) => object.namespace === namespace));
-  else if (visible !== undefined)
-    filters.push(inOne([...visible].toSorted(), (object) => visible.has(namespaced ? object.namespace : object.name)));
+  if (namespaced && namespace !== '') filters.push(isIn('namespace', new Set([namespace])));
+  else if (visible !== undefined) filters.push(isIn(namespaced ? 'namespace' : 'name', visible));
   if (name !== '')
     filters.push(sharedFilter(`object=${name}`, (object) => object.name === name, inIndex('name', [name])));
   return filters;
@@ -96,17 +103,31 @@ export class CachedReads<F> implements ReadHandlers {
   }
 
   async collection(request: ReadRequest): Promise<void> {
-    const { req, res, context, granted } = request;
+    const { req, res, context } = request;
     if (context.info.verb === 'watch') return this.#watch(request);
-    const { definition, store } = this.#resource;
+    const { store } = this.#resource;
     const query = this.#queries.list.parse(context.query);
     await this.#synced(context);
     await waitForVersion(this.#resource, query.oldest, context);
+    const { scoped, page } = await this.#visiblePage(request, query);
+    await this.#responses.page(req, res, context, scoped, { store, lasting: true }, page);
+  }
+
+  /** Returns the requested page of the visible objects, and the query with the filters for these objects. */
+  async #visiblePage({ context, granted }: ReadRequest, query: ListQuery<F>) {
+    const { definition, store } = this.#resource;
+    const { reviewed, selected } = granted;
     // A list that is limited to one name requires only the right to that name. The selector is part of the query, so
     // the scope filters contain no name.
-    const scope = [...scopeFilters(definition, { ...context.info, name: '' }, granted.visible), ...granted.selected];
-    const scoped = scope.length === 0 ? query : { ...query, filters: [...scope, ...query.filters] };
-    await this.#responses.list(req, res, context, scoped, { store, lasting: true });
+    const info = { ...context.info, name: '' };
+    for (;;) {
+      const scope = [...scopeFilters(definition, info, reviewed?.visible ?? granted.visible), ...selected];
+      const scoped = scope.length === 0 ? query : { ...query, filters: [...scope, ...query.filters] };
+      const page = await pageOf(store, scoped, context);
+      if (reviewed === undefined) return { scoped, page };
+      const property = definition.namespaced ? 'namespace' : 'name';
+      if (await reviewed.confirm(new Set(page.objects.map((object) => object[property])))) return { scoped, page };
+    }
   }
 
   async object(request: ReadRequest): Promise<void> {

@@ -7,7 +7,8 @@ import type { RouteRequest } from '../http/define-route.ts';
 import type { RequestInfo } from '../http/route.ts';
 import { negotiate } from '../http/request/negotiate.ts';
 import type { ObjectFilter } from '../apimachinery/list/filters.ts';
-import { visibleNamespaces, type ReadAccess, type Visible } from '../apimachinery/visible-namespaces.ts';
+import type { ReviewedNamespaces, Visible } from '../apimachinery/namespace-reviews.ts';
+import { listedNamespaces, visibleNamespaces, type ReadAccess } from '../apimachinery/visible-namespaces.ts';
 import { eventStream } from '../apimachinery/watch/response.ts';
 import { collectionPath, type ResourceDefinition } from '../cluster/catalogue/resource.ts';
 import { selectedBy } from './selected-by.ts';
@@ -30,6 +31,8 @@ export interface ReadGrant {
   readonly mediaType: string;
   /** Namespaces whose objects the caller is allowed to see. */
   readonly visible: Visible;
+  /** Confirms namespaces whose objects a list contains, if some decisions about `visible` may be older than 10 s. */
+  readonly reviewed?: ReviewedNamespaces;
   /** Filters for objects that other resources select, such as the pods of a Service. */
   readonly selected: readonly ObjectFilter<unknown>[];
 }
@@ -78,7 +81,9 @@ export async function authorizeRead(
   const isWatch = context.info.verb === 'watch';
   const offered = isWatch ? [json, eventStream] : objectTypes;
   const described = isWatch ? offered : [...objectTypes, `with watch=true also ${eventStream}`];
-  const visible = await visibleNamespaces(access, context, definition);
+  const listed = isWatch
+    ? { visible: await visibleNamespaces(access, context, definition) }
+    : await listedNamespaces(access, context, definition);
   const selected = await selectedBy(access, definition, context);
-  return { mediaType: negotiate(headers.accept, offered, (type) => type, described), visible, selected };
+  return { mediaType: negotiate(headers.accept, offered, (type) => type, described), ...listed, selected };
 }

@@ -32,6 +32,7 @@ export interface ApisDeps {
 /** Dependencies of the routes below /kapis, which serve all resources of the cluster in addition to `resources`. */
 export interface KapisDeps extends ApisDeps, GenericParts {
   readonly granted: ReadAccess['granted'];
+  readonly reviews: ReadAccess['reviews'];
   /** Namespace of the release. */
   readonly namespace: string;
 }
@@ -95,8 +96,8 @@ function resourceRoutes(resource: Resource<unknown>, access: ReadAccess, lanes: 
 
 /** Returns the routes of the gateway: discovery and every resource below /kapis. */
 export function kapisRoutes(deps: KapisDeps): Route[] {
-  const { authorizer, granted, catalogue, resources, fieldSchemas, otherGroups = [] } = deps;
-  const access: ReadAccess = { authorizer, granted, catalogue };
+  const { authorizer, granted, reviews, catalogue, resources, fieldSchemas, otherGroups = [] } = deps;
+  const access: ReadAccess = { authorizer, reviews, granted, catalogue };
   const lanes = new Lanes();
   return [
     ...discoveryRoutes('/kapis', [...groupsOf(deps), ...otherGroups]),

@@ -49,11 +49,15 @@ export class UncachedReads implements ReadHandlers {
     const { resource } = this.#resource.definition.underlying;
     const share = this.#options.memory.share(holderOf(context.user), resource);
     try {
-      const { objects, resourceVersion } = await this.#resource.list(context, granted.visible, share);
+      const { reviewed, selected } = granted;
+      // A list as the caller fails if the caller is not allowed to list one of the namespaces.
+      if (reviewed !== undefined) await reviewed.confirmAll();
+      const visible = reviewed?.visible ?? granted.visible;
+      const { objects, resourceVersion } = await this.#resource.list(context, visible, share);
       assertReached(query.oldest, resourceVersion);
       const once = new Store<unknown>();
       once.replace(objects, resourceVersion);
-      const filters = [...granted.selected, ...query.filters];
+      const filters = [...selected, ...query.filters];
       await this.#responses.list(req, res, context, { ...query, filters }, { store: once, lasting: false });
     } finally {
       share.release();

@@ -41,6 +41,7 @@ export const labels = {
   first: 'ours /kapis, new query',
   again: 'ours /kapis, repeated query',
   few: 'ours /kapis, few nodes',
+  all: 'ours /kapis, all namespaces',
   cached: 'kube-apiserver TLS, resourceVersion=0',
   latest: 'kube-apiserver TLS, the latest',
   nginx: 'nginx',

@@ -72,6 +72,44 @@ export function node(index: number, nodes: number): object {
 
 export const podNamespace = (index: number): string => `team-${1 + Math.floor(index / podsPerNamespace)}`;
 
+/** Key in etcd and object. */
+export type StoredAt = readonly [key: string, object: object];
+
+/** ServiceAccount that RoleBindings name in every fourth namespace. */
+export const member = { kind: 'ServiceAccount', namespace: 'default', name: 'member' };
+const teams = 20_000;
+export const memberNamespaces = teams / 4;
+
+/** Returns namespaces, and the RoleBindings of their members. */
+export function* teamNamespaces(): Generator<StoredAt> {
+  const apiGroup = 'rbac.authorization.k8s.io';
+  for (let index = 0; index < teams; index++) {
+    const name = `team-${index}`;
+    const created = { uid: uid(name), creationTimestamp: text(createdAt(index)) };
+    yield [
+      `/registry/namespaces/${name}`,
+      {
+        apiVersion: 'v1',
+        kind: 'Namespace',
+        metadata: { name, ...created, labels: { 'kubernetes.io/metadata.name': name } },
+        spec: { finalizers: ['kubernetes'] },
+        status: { phase: 'Active' },
+      },
+    ];
+    const owner = { kind: 'User', apiGroup, name: `owner-${index % 500}` };
+    yield [
+      `/registry/rolebindings/${name}/members`,
+      {
+        apiVersion: `${apiGroup}/v1`,
+        kind: 'RoleBinding',
+        metadata: { name: 'members', namespace: name, ...created },
+        roleRef: { apiGroup, kind: 'ClusterRole', name: 'view' },
+        subjects: index % 4 === 0 ? [owner, member] : [owner],
+      },
+    ];
+  }
+}
+
 const toleration = (key: string): object => ({
   key: `node.kubernetes.io/${key}`,
   effect: 'NoExecute',

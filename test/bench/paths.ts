@@ -23,6 +23,8 @@ export const paths = {
     `/kapis${nodes}?${query({ sortBy: 'name', ascending: 'true', ...parameters, limit: pageSize, page })}`,
   podsOf: (namespace: string) =>
     `/kapis/resources.platform.io/v1alpha3/namespaces/${namespace}/pods?sortBy=name&ascending=true&limit=${pageSize}`,
+  myNamespaces: `/kapis/resources.platform.io/v1alpha3/namespaces?sortBy=name&ascending=true&limit=${pageSize}&page=3`,
+  metrics: '/metrics',
   watch: (resourceVersion: string) => `/kapis${nodes}?watch=true&resourceVersion=${resourceVersion}`,
   aggregated: `/apis${nodes}`,
   /** Paths of kube-apiserver. */

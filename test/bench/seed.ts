@@ -15,7 +15,7 @@ import { assertAlive, start, stop } from '../../hack/cluster/processes.ts';
 import { programs } from '../../hack/cluster/programs.ts';
 import { progress } from '../../hack/cluster/progress.ts';
 import { until } from '../../hack/cluster/until.ts';
-import { node, pod, podNamespace } from './objects.ts';
+import { node, pod, podNamespace, type StoredAt } from './objects.ts';
 
 export interface Size {
   readonly nodes: number;
@@ -57,14 +57,29 @@ async function fill(folder: string, size: Size): Promise<void> {
 }
 
 /** Writes the objects to the etcd on this port. */
-export async function put(port: number, size: Size, check: () => Promise<void>): Promise<void> {
+export const put = (port: number, size: Size, check: () => Promise<void>): Promise<void> =>
+  putObjects(
+    port,
+    objects(size),
+    `making ${size.nodes} nodes${size.pods === 0 ? '' : ` and ${size.pods} pods`}`,
+    check,
+  );
+
+/** Writes objects by the keys that kube-apiserver uses. `what` describes them in the output. */
+export async function putObjects(
+  port: number,
+  all: Iterable<StoredAt>,
+  what: string,
+  check: () => Promise<void>,
+): Promise<void> {
   const url = `http://127.0.0.1:${port}`;
   await until('etcd is healthy', check, async () => (await fetch(`${url}/health`)).ok);
-  const step = progress(`making ${size.nodes} nodes${size.pods === 0 ? '' : ` and ${size.pods} pods`}`);
-  const all = objects(size);
+  const step = progress(what);
+  const entries = all[Symbol.iterator]();
   let done = 0;
   const worker = async (): Promise<void> => {
-    for (const [key, object] of all) {
+    for (let next = entries.next(); next.done !== true; next = entries.next()) {
+      const [key, object] = next.value;
       const body = JSON.stringify({ key: base64(key), value: base64(JSON.stringify(object)) });
       const response = await fetch(`${url}/v3/kv/put`, { method: 'POST', body });
       if (!response.ok) throw new Error(`etcd rejects ${key}: ${await response.text()}`);
@@ -83,8 +98,7 @@ export async function put(port: number, size: Size, check: () => Promise<void>):
 
 const base64 = (text: string): string => Buffer.from(text).toString('base64');
 
-/** Objects by the keys that kube-apiserver uses. */
-function* objects({ nodes, pods }: Size): Generator<[key: string, object: object]> {
+function* objects({ nodes, pods }: Size): Generator<StoredAt> {
   for (let index = 0; index < nodes; index++) yield [`/registry/minions/${nodeName(index)}`, node(index, nodes)];
   for (let index = 0; index < pods; index++) {
     const one = pod(index, nodes) as { metadata: { name: string } };

@@ -2,6 +2,7 @@
 import type { Request, Response } from 'express';
 import { Writable } from 'node:stream';
 import type { Attributes, Authorizer } from '../../src/auth/authorizers/authorizer.ts';
+import { NamespaceReviews } from '../../src/apimachinery/namespace-reviews.ts';
 import { pathNotFound, StatusError } from '../../src/runtime/errors.ts';
 import { requestInfo } from '../../src/http/filters/request-info.ts';
 import type { Handler, RequestContext, Route } from '../../src/http/route.ts';
@@ -15,6 +16,7 @@ import { FieldSchemas } from '../../src/cluster/field-schemas.ts';
 import { nodes, type NodeFields } from '../../src/resources/kinds/nodes.ts';
 import type { KapisDeps } from '../../src/resources/routes.ts';
 import { createLogger } from '../../src/runtime/logger.ts';
+import { systemClock, type Clock } from '../../src/runtime/time.ts';
 
 export interface NodeOptions {
   readonly resourceVersion?: number;
@@ -167,6 +169,19 @@ const noCluster = {
   },
 };
 
+/** Reviews namespaces with the decisions of the authorizer. */
+export const namespaceReviews = (authorizer: Authorizer, clock: Clock = systemClock): NamespaceReviews =>
+  new NamespaceReviews(
+    {
+      authorize: (...request) => authorizer.authorize(...request),
+      review: async (...request) => {
+        const at = clock.monotonic();
+        return { decision: await authorizer.authorize(...request), at };
+      },
+    },
+    clock,
+  );
+
 /** Dependencies of `kapisRoutes` for a cluster without resources. */
 export const emptyCluster = {
   catalogue: {
@@ -177,7 +192,8 @@ export const emptyCluster = {
     apiResources: [],
     listMemory: new ListMemory(() => 1024 * 1024),
   },
-  granted: { of: () => [], hasSynced: () => true },
+  granted: { of: () => new Map(), hasSynced: () => true },
+  reviews: namespaceReviews({ authorize: async () => ({ allowed: false, reason: '' }) }),
   client: noCluster,
   fieldSchemas: new FieldSchemas(noCluster),
   kinds: [],

@@ -30,6 +30,8 @@ const argued: Readonly<Record<string, readonly string[]>> = {
     'cluster/catalogue/catalogue Catalogue refused',
     'cluster/catalogue/granted-namespaces GrantedNamespaces bindings',
     'cluster/catalogue/granted-namespaces GrantedNamespaces bySubject',
+    'cluster/catalogue/granted-namespaces GrantedNamespaces sorted',
+    'apimachinery/namespace-reviews ReviewedNamespaces decided',
     'cluster/cache/arena SharedSlab tenants',
     'cluster/cache/arena Arena slabs',
     'cluster/cache/arena Arena fresh',

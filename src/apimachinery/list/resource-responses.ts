@@ -7,7 +7,7 @@ import type { Store } from '../../cluster/cache/store.ts';
 import type { StoredObject } from '../../cluster/cache/stored-object.ts';
 import { PreparedLists } from './prepared.ts';
 import { projected } from './projection.ts';
-import { pageOf, type ListQuery, type ShownQuery } from './query.ts';
+import { pageOf, type ListPage, type ListQuery, type ShownQuery } from './query.ts';
 import type { ResourceDefinition } from '../../cluster/catalogue/resource.ts';
 import { coreView, listOf, type View } from './views.ts';
 
@@ -27,6 +27,12 @@ export const assertAcceptsObjects = (req: Pick<Request, 'headers'>): void => voi
 /** Returns the media type of an accepted request. */
 const negotiated = (req: Request): string => (prefersYAML(req.headers.accept) ? yaml : json);
 
+interface Source<F> {
+  readonly store: Store<F>;
+  /** True if the store outlives the request, so that it is worthwhile to prepare a compressed list. */
+  readonly lasting: boolean;
+}
+
 /** Writes the responses with objects of one resource, from any store. */
 export class ResourceResponses<F> {
   readonly #plain: View<F>;
@@ -44,21 +50,22 @@ export class ResourceResponses<F> {
     return fields === undefined ? view : projected(view, fields);
   }
 
-  /**
-   * Writes a list. `lasting` is true if the store outlives the request, so that it is worthwhile to prepare a
-   * compressed list.
-   */
-  async list(
+  /** Writes the page of a list that the query requests. */
+  async list(req: Request, res: Response, waiting: SignalSource, query: ListQuery<F>, from: Source<F>): Promise<void> {
+    await this.page(req, res, waiting, query, from, await pageOf(from.store, query, waiting));
+  }
+
+  async page(
     req: Request,
     res: Response,
     waiting: SignalSource,
     query: ListQuery<F>,
-    { store, lasting }: { readonly store: Store<F>; readonly lasting: boolean },
+    { store, lasting }: Source<F>,
+    { objects, total, resourceVersion }: ListPage<F>,
   ): Promise<void> {
     const contentType = negotiated(req);
     const isFormatted = query.pretty || contentType === yaml;
     const isWhole = lasting && query.limit === -1 && query.filters.length === 0 && typeof query.order === 'string';
-    const { objects, total, resourceVersion } = await pageOf(store, query, waiting);
     const view = this.view(query);
     const frame = view.frame({ resourceVersion }, total);
     const plain = async (): Promise<Streamed> => {

@@ -4,9 +4,9 @@ import { serviceUnavailable } from '../../runtime/errors.ts';
 import { laneSizes, type KubeClient } from '../../cluster/client/client.ts';
 import { KubeError } from '../../cluster/client/kube-error.ts';
 import { accessReviews, cachedDecisions } from '../../runtime/metrics/definitions.ts';
-import { Slots } from '../../runtime/slots.ts';
+import { Slots, type SlotsOptions } from '../../runtime/slots.ts';
 import type { UserInfo } from '../user.ts';
-import type { Attributes, Authorizer, Decision } from './authorizer.ts';
+import type { AccessReviews, Attributes, Decision, Reviewed } from './authorizer.ts';
 
 interface SubjectAccessReview {
   readonly status?: { readonly allowed?: boolean; readonly denied?: boolean; readonly reason?: string };
@@ -14,12 +14,11 @@ interface SubjectAccessReview {
 
 /** Maximum age of a cached decision in milliseconds. */
 const maxDecisionAge = 10_000;
+const queue = { total: 20_000, perUser: 5_000, timeout: 10_000 };
 /** Limits of concurrent reviews. A single request may need a thousand reviews, which wait in the queue of its user. */
-const reviewSlots = {
-  total: laneSizes.reviews,
-  perUser: laneSizes.reviews / 2,
-  queue: { total: 20_000, perUser: 5_000, timeout: 10_000 },
-};
+const reviewSlots = { total: laneSizes.reviews, perUser: laneSizes.reviews / 2, queue };
+/** Limits for the reviews of many namespaces, which leave half of the connections to all other reviews. */
+const namespaceSlots = { total: laneSizes.reviews / 2, perUser: laneSizes.reviews / 4, queue };
 /**
  * Group of kube-apiserver's superusers, whose requests need no review (k8s.io/apiserver
  * DelegatingAuthorizationOptions).
@@ -28,29 +27,23 @@ const masters = 'system:masters';
 
 /**
  * Reviews in flight. Rechecks of open streams have a separate lane, so that requests of a user do not delay the end of
- * a stream.
+ * a stream. Reviews of many namespaces have a separate lane, so that they do not delay other requests of their user.
  */
 interface Lane {
   readonly slots: Slots;
-  readonly inFlight: InProgress<Promise<Decision>>;
+  readonly inFlight: InProgress<Promise<Reviewed>>;
 }
 
-const createLane = (what: string): Lane => ({
-  slots: new Slots({ ...reviewSlots, what }),
+const createLane = (what: string, limits: Omit<SlotsOptions, 'what'> = reviewSlots): Lane => ({
+  slots: new Slots({ ...limits, what }),
   inFlight: new InProgress('access_reviews_in_progress'),
 });
-
-interface Reviewed {
-  readonly decision: Decision;
-  /** Time at which the review was requested, by the clock of `accessReview`. */
-  readonly at: number;
-}
 
 /**
  * Authorizes by SubjectAccessReview (authorization.k8s.io/v1). Decisions are cached for 10 s from the time of their
  * request, and equal reviews in flight are merged.
  */
-export function accessReview(client: KubeClient, clock: () => number = () => performance.now()): Authorizer {
+export function accessReview(client: KubeClient, clock: () => number = () => performance.now()): AccessReviews {
   const decisions = new BoundedCache<Reviewed>({
     name: 'access_reviews',
     maxEntries: 50_000,
@@ -61,6 +54,7 @@ export function accessReview(client: KubeClient, clock: () => number = () => per
   });
   const requests = createLane('access reviews');
   const rechecks = createLane('access reviews of open streams');
+  const namespaces = createLane('access reviews of namespaces', namespaceSlots);
 
   async function requestReview(user: UserInfo, attributes: Attributes): Promise<Decision> {
     try {
@@ -92,32 +86,41 @@ export function accessReview(client: KubeClient, clock: () => number = () => per
     }
   }
 
+  /** Reviews in a lane. Equal reviews in flight are merged. */
+  async function reviewIn(lane: Lane, key: string, user: UserInfo, attributes: Attributes): Promise<Reviewed> {
+    const { slots, inFlight } = lane;
+    const current = inFlight.get(key);
+    if (current !== undefined) return await current;
+    const at = clock();
+    const requested = slots
+      .run(user.username, () => requestReview(user, attributes))
+      .then((decision): Reviewed => ({ decision, at }));
+    inFlight.set(key, requested);
+    let result: 'allowed' | 'denied' | 'error' = 'error';
+    try {
+      const reviewed = await requested;
+      result = reviewed.decision.allowed ? 'allowed' : 'denied';
+      return reviewed;
+    } finally {
+      accessReviews.observe({ result }, (clock() - at) / 1_000);
+      inFlight.delete(key);
+    }
+  }
+
   return {
     async authorize(user, attributes, maxAge = maxDecisionAge) {
       if (user.groups.includes(masters)) return { allowed: true, reason: '' };
-      const key = keyOf(user, attributes);
-      const at = clock();
+      const key = decisionKey(user, attributes);
       const cached = decisions.get(key);
-      if (cached !== undefined && at - cached.at < maxAge) {
+      if (cached !== undefined && clock() - cached.at < maxAge) {
         cachedDecisions.add({});
         return cached.decision;
       }
-      const { slots, inFlight } = maxAge < maxDecisionAge ? rechecks : requests;
-      const current = inFlight.get(key);
-      if (current !== undefined) return await current;
-      const review = slots.run(user.username, () => requestReview(user, attributes));
-      inFlight.set(key, review);
-      let result: 'allowed' | 'denied' | 'error' = 'error';
-      try {
-        const decision = await review;
-        decisions.set(key, { decision, at });
-        result = decision.allowed ? 'allowed' : 'denied';
-        return decision;
-      } finally {
-        accessReviews.observe({ result }, (clock() - at) / 1_000);
-        inFlight.delete(key);
-      }
+      const reviewed = await reviewIn(maxAge < maxDecisionAge ? rechecks : requests, key, user, attributes);
+      decisions.set(key, reviewed);
+      return reviewed.decision;
     },
+    review: (user, attributes) => reviewIn(namespaces, decisionKey(user, attributes), user, attributes),
   };
 }
 
@@ -134,7 +137,8 @@ function digestOf(user: UserInfo): string {
   return digest;
 }
 
-function keyOf(user: UserInfo, attributes: Attributes): string {
+/** Returns a text that is equal only for equal users with equal requests. */
+export function decisionKey(user: UserInfo, attributes: Attributes): string {
   const { verb } = attributes;
   if ('path' in attributes) return JSON.stringify([digestOf(user), verb, attributes.path]);
   const { group, resource, subresource = '', namespace = '', name = '' } = attributes;

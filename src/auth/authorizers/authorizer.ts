@@ -36,6 +36,21 @@ export interface Authorizer {
   authorize(user: UserInfo, attributes: Attributes, maxAge?: number): Promise<Decision>;
 }
 
+/** Decision of an access review. */
+export interface Reviewed {
+  readonly decision: Decision;
+  /** Monotonic time at which the review was requested, in milliseconds. */
+  readonly at: number;
+}
+
+export interface AccessReviews extends Authorizer {
+  /**
+   * Reviews the access without the cache, and with slots for large numbers of reviews. The caller caches the decision.
+   * Throws like `authorize`.
+   */
+  review(user: UserInfo, attributes: ResourceAttributes): Promise<Reviewed>;
+}
+
 /**
  * Maximum age of a decision in a recheck, in milliseconds. The streams of a user are rechecked together and share the
  * decision.

@@ -52,7 +52,7 @@ export async function visibleLogs(
   if (namespaces.length === 0 && !granted.hasSynced())
     throw serviceUnavailable('role bindings are not loaded yet; try again, or name the namespaces to query', 1);
   const words = keywords.map((word) => word.toLowerCase());
-  const candidates = (namespaces.length === 0 ? granted.of(user) : namespaces).filter(
+  const candidates = (namespaces.length === 0 ? [...granted.of(user).keys()] : namespaces).filter(
     (name) => words.length === 0 || words.some((word) => name.includes(word)),
   );
   if (candidates.length > maxCandidates)
@@ -61,8 +61,8 @@ export async function visibleLogs(
       '',
       `User "${user.username}" has role bindings in ${candidates.length} namespaces, more than ${maxCandidates}: select some of them with the parameter namespaces`,
     );
-  const bound = new Set(granted.hasSynced() ? granted.of(user) : []);
-  const unbound = candidates.filter((name) => !bound.has(name)).length;
+  const bound = granted.hasSynced() ? granted.of(user) : undefined;
+  const unbound = candidates.filter((name) => bound?.has(name) !== true).length;
   if (unbound > maxUnbound)
     throw badRequest(
       `namespaces: ${unbound} of these namespaces have no role binding that names you; at most ${maxUnbound} are allowed per request`,

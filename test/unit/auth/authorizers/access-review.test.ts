@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globa
 import * as fc from 'fast-check';
 import { LRUCache } from 'lru-cache';
 import { accessReview } from '../../../../src/auth/authorizers/access-review.ts';
-import { rechecking, type Attributes, type Authorizer } from '../../../../src/auth/authorizers/authorizer.ts';
+import { rechecking, type AccessReviews, type Attributes } from '../../../../src/auth/authorizers/authorizer.ts';
 import type { UserInfo } from '../../../../src/auth/user.ts';
 import { KubeError, unreachable } from '../../../../src/cluster/client/kube-error.ts';
 import { MemoryCluster, type MemoryClient } from '../../../fakes/cluster.ts';
@@ -19,7 +19,7 @@ interface Spec {
 interface Lab {
   /** Returns the last SubjectAccessReview. */
   readonly reviewed: () => { spec: object };
-  readonly authorizer: Authorizer;
+  readonly authorizer: AccessReviews;
   readonly client: MemoryClient;
   readonly reviews: () => number;
 }
@@ -225,6 +225,33 @@ describe('an authorization decision', () => {
     client.before = () => undefined;
     await Promise.all(authorizeAll());
     expect(reviews()).toBe(2);
+  });
+});
+
+describe('reviews of many namespaces', () => {
+  test('a review never uses or fills the cache, and equal reviews in flight are merged', async () => {
+    const { authorizer, reviews } = lab();
+    await authorizer.authorize(alice, listNodes);
+    const both = await Promise.all([authorizer.review(alice, listNodes), authorizer.review(alice, listNodes)]);
+    expect(both[0]).toEqual({ decision: { allowed: true, reason: '' }, at: expect.any(Number) as unknown });
+    expect(reviews()).toBe(2);
+    await authorizer.review(alice, { ...listNodes, namespace: 'a' });
+    await authorizer.authorize(alice, { ...listNodes, namespace: 'a' });
+    expect(reviews()).toBe(4);
+  });
+
+  test('a request of the same user does not wait for pending reviews of namespaces', async () => {
+    const { authorizer, client } = lab();
+    const first = Promise.withResolvers<void>();
+    client.before = () => first.promise;
+    const pending = Array.from({ length: 100 }, (_, n) =>
+      authorizer.review(alice, { ...listNodes, namespace: `n${n}` }),
+    );
+    expect(client.requestsTo('POST', path).length).toBeLessThanOrEqual(16);
+    client.before = () => undefined;
+    await expect(authorizer.authorize(alice, listNodes)).resolves.toMatchObject({ allowed: true });
+    first.resolve();
+    await Promise.all(pending);
   });
 });
 

@@ -16,7 +16,7 @@ import { Topic } from '../../../../src/runtime/lifecycle.ts';
 import { createLogger } from '../../../../src/runtime/logger.ts';
 import { systemClock } from '../../../../src/runtime/time.ts';
 import { settle, status } from '../../../labs/cluster-fakes.ts';
-import { call, FakeAuthorizer, get, refused, type Call } from '../../../labs/resources.ts';
+import { call, FakeAuthorizer, get, namespaceReviews, refused, type Call } from '../../../labs/resources.ts';
 
 const base = '/kapis/resources.platform.io/v1alpha3';
 
@@ -159,7 +159,8 @@ beforeEach(() => {
     authorizer,
     resources: [],
     catalogue,
-    granted: { of: () => granted, hasSynced: () => true },
+    granted: { of: () => new Map(granted.map((name) => [name, 1])), hasSynced: () => true },
+    reviews: namespaceReviews(authorizer),
     client: cluster,
     fieldSchemas: new FieldSchemas(cluster),
     kinds,

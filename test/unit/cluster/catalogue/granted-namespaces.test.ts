@@ -28,7 +28,7 @@ afterEach(() => granted.stop());
 async function begin(...bindings: object[]): Promise<void> {
   await cluster.last.send(...bindings.map((object) => ({ type: 'ADDED', object })), bookmark(String(version), true));
 }
-const of = (username: string, ...groups: string[]): readonly string[] => granted.of({ username, groups });
+const of = (username: string, ...groups: string[]): readonly string[] => [...granted.of({ username, groups }).keys()];
 
 test('role bindings are found by user, group and ServiceAccount', async () => {
   expect(granted.hasSynced()).toBe(false);
@@ -59,4 +59,38 @@ test('a namespace stays granted while at least one role binding names the subjec
   expect(of('ben')).toEqual(['a']);
   await cluster.last.send(gone('two'), gone('never'));
   expect(of('ben')).toEqual([]);
+});
+
+test('the same map is returned for a caller until a role binding of the caller changes', async () => {
+  await begin(
+    binding('b', 'one', user('anna')),
+    binding('a', 'two', groupOf('dev')),
+    binding('c', 'three', groupOf('ops')),
+  );
+  const [anna, ben] = [
+    { username: 'anna', groups: ['dev'] },
+    { username: 'ben', groups: ['dev'] },
+  ];
+  const before = [granted.of(anna), granted.of(ben)];
+  await cluster.last.send({ type: 'ADDED', object: binding('d', 'four', groupOf('ops')) });
+  expect(granted.of(anna)).toBe(before[0]);
+  expect(granted.of(ben)).toBe(before[1]);
+  await cluster.last.send({ type: 'ADDED', object: binding('e', 'five', user('anna')) });
+  expect([...granted.of(anna).keys()]).toEqual(['a', 'b', 'e']);
+  expect(granted.of(ben)).toBe(before[1]);
+});
+
+test('the number of a namespace changes when one of its role bindings is added, changed or deleted', async () => {
+  await begin(binding('a', 'one', user('anna')), binding('b', 'one', user('anna')));
+  const numbers = [granted.of({ username: 'anna', groups: [] })];
+  for (const [type, name] of [
+    ['ADDED', 'two'],
+    ['MODIFIED', 'one'],
+    ['DELETED', 'two'],
+  ]) {
+    await cluster.last.send({ type, object: binding('a', name ?? '', user('anna')) });
+    numbers.push(granted.of({ username: 'anna', groups: [] }));
+  }
+  expect(new Set(numbers.map((one) => one.get('a'))).size).toBe(4);
+  expect(new Set(numbers.map((one) => one.get('b'))).size).toBe(1);
 });
