@@ -1,5 +1,12 @@
 import { BoundedCache } from '../../runtime/bounded-cache.ts';
-import { MalformedResponseError, membersOf, skipValue, valueOf, type Member } from './json-scan.ts';
+import {
+  MalformedResponseError,
+  membersOfObject,
+  skipValue,
+  valueOf,
+  type Member,
+  type ObjectMembers,
+} from './json-scan.ts';
 import type { KubeObject, OwnerReference } from '../client/kube-object.ts';
 import type { ManagedFields } from './managed-fields.ts';
 import type { Packed } from './packed.ts';
@@ -209,11 +216,13 @@ const comma = 0x2c;
 const noEntries: Readonly<Record<string, never>> = {};
 
 /** Throws MalformedResponseError unless the bytes are an object with metadata and a numeric resourceVersion. */
-export function storeObject<F>(object: KubeObject, source: Buffer, options: StoredObjectOptions<F>): StoredObject<F> {
-  const top = membersOf(source, source.indexOf('{'));
-  const at = top.find(({ key }) => key === 'metadata');
-  if (at === undefined) throw new MalformedResponseError('an object has no metadata');
-  const metadata = membersOf(source, at.value);
+export function storeObject<F>(
+  object: KubeObject,
+  source: Buffer,
+  options: StoredObjectOptions<F>,
+  { top, metadata }: ObjectMembers = membersOfObject(source),
+): StoredObject<F> {
+  if (metadata.length === 0) throw new MalformedResponseError('an object has no metadata');
   const text = ({ start, end }: Member): Buffer => source.subarray(start, end);
 
   const head = Buffer.from(
