@@ -159,7 +159,7 @@ export class UncachedResource {
         object.kind === undefined
           ? this.stored({ ...type, ...object }, withTypeMeta(bytes, type.kind, type.apiVersion))
           : this.stored(object, bytes);
-      count(stored.length + stored.packedSize);
+      count(stored.length + stored.managedFieldsSize);
       return stored;
     });
     // The text of the page is no longer needed.

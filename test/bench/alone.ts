@@ -1,6 +1,8 @@
 /** Benchmarks without a control plane. Our server runs in its own process with an in-memory cluster. */
 import { describeEventLoop, measureEventLoop } from './event-loop.ts';
 import { describeFairness, isRefused, measureFairness } from './fairness.ts';
+import { describeFollowing, followingFigures, measureFollowing } from './following.ts';
+import { verdicts } from './goals.ts';
 import { describeHotPath, isTooSlow, measureHotPath } from './hot-path.ts';
 
 interface AloneResult {
@@ -12,6 +14,14 @@ interface AloneResult {
 }
 
 export const aloneCases: ReadonlyMap<string, () => Promise<AloneResult>> = new Map<string, () => Promise<AloneResult>>([
+  [
+    'changes',
+    async () => {
+      const value = await measureFollowing();
+      const goals = verdicts({ cases: {}, terms: {}, others: followingFigures(value) });
+      return { value, text: [describeFollowing(value), ...goals].join('\n'), isRight: true };
+    },
+  ],
   [
     'fairness',
     async () => {

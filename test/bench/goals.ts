@@ -109,6 +109,12 @@ export const goals: readonly Goal[] = [
   { what: 'RSS above that ÷ JSON', limit: 1.6, of: other('rest ÷ JSON') },
   { what: 'RSS with 50 slow full lists ÷ rest', limit: 1.2, of: other('slow lists ÷ rest') },
   { what: 'RSS after churn ÷ before', limit: 1.05, of: other('churn ÷ before') },
+  ...Object.entries({ 10: 0.4, 100: 0.2, 1000: 0.1 }).map(([rate, limit]) => ({
+    what: `following a change, at ${rate} per second`,
+    limit,
+    unit: 'ms',
+    of: other(`changes: ms at ${rate}`),
+  })),
   { what: 'events lost by 1,000 watchers', limit: 0, of: other('watchers: lost') },
   { what: 'watchers: p99', limit: 100, unit: 'ms', of: other('watchers: p99 ms') },
   { what: 'watchers: CPU per event', limit: 6, unit: 'µs', of: other('watchers: µs an event') },

@@ -1,100 +1,72 @@
 /**
  * Stores the bytes of objects contiguously in slabs outside the V8 heap. If the order of a list is the order of the
- * bytes, the list is written in few pieces, without copying. `tidy` establishes that order. Objects beyond the limit of
+ * bytes, the list is written in few pieces, without copying. `tidy` establishes that order. Slabs beyond the limit of
  * the arena are packed.
  */
-import { Packer, packTogether } from './packed.ts';
+import { PastVersions } from './past-versions.ts';
+import { nextSize, Slab, slabSize } from './slab.ts';
 import { Slice, type SignalSource } from '../../runtime/slice.ts';
-import type { Slab, StoredObject } from './stored-object.ts';
+import type { StoredObject } from './stored-object.ts';
 
-const slabSize = 128 * 1024;
-const smallestSlab = 8 * 1024;
 /** Contiguous objects of at least this many bytes are not moved next to other objects. */
 const longRun = slabSize / 4;
-/**
- * Maximum bytes of replaced object versions that stay unpacked: watches read a replaced version immediately, if at all.
- */
-const maxFresh = 4 * 1024 * 1024;
-/** Minimum bytes of replaced object versions that are packed together. */
-const runSize = 256 * 1024;
-
-class SharedSlab implements Slab {
-  readonly memory: Buffer;
-  used = 0;
-  /** Bytes of the objects that are still in the slab. */
-  live = 0;
-  readonly tenants: StoredObject<unknown>[] = [];
-
-  constructor(size: number) {
-    this.memory = Buffer.allocUnsafeSlow(size);
-  }
-
-  add(object: StoredObject<unknown>): void {
-    object.moveTo(this, this.used);
-    this.used += object.length;
-    this.live += object.length;
-    this.tenants.push(object);
-  }
-}
+/** Bytes in slabs from which on freed slabs matter more than fast slabs. */
+const manyBytes = 64 * 1024 * 1024;
 
 export class Arena {
   readonly #limit: number;
-  readonly #packer = new Packer();
-  /** Slabs, oldest first. */
-  readonly #slabs = new Set<SharedSlab>();
-  #open: SharedSlab | undefined;
-  #slabBytes = 0;
+  /** Slabs that are not packed, oldest first. */
+  readonly #plain = new Set<Slab>();
+  readonly #packed = new Set<Slab>();
+  readonly #past = new PastVersions();
+  #open: Slab | undefined;
+  #plainBytes = 0;
   #packedBytes = 0;
-  /** Replaced object versions that are not packed yet, oldest first. */
-  #fresh: StoredObject<unknown>[] = [];
-  #freshBytes = 0;
+  #managedFieldsBytes = 0;
   /** Number of moves of objects into a slab, now and when `tidy` last finished. */
   #moves = 0;
   #tidyMoves = 0;
 
-  /** `limit`: maximum bytes in slabs. */
+  /** `limit`: maximum bytes in slabs that are not packed. */
   constructor(limit: number) {
     this.#limit = limit;
   }
 
-  /** Bytes of the objects: those in slabs outside the V8 heap, and packed bytes, some of which are in the heap. */
+  /** Bytes of the objects: those in slabs outside the V8 heap, and managedFields, some of which are in the heap. */
   get bytes(): number {
-    return this.#slabBytes + this.#packedBytes;
+    return this.#plainBytes + this.#packedBytes + this.#managedFieldsBytes;
   }
 
-  /** Moves a new object into a slab, unless the object is already in a slab or packed. */
+  /** Bytes in slabs that are not packed. */
+  get plainBytes(): number {
+    return this.#plainBytes;
+  }
+
+  /** Moves a new object into a slab, unless the object is already in a slab. */
   add(object: StoredObject<unknown>): void {
-    if (this.#slabOf(object) !== undefined || object.slab === undefined) return;
-    this.#packedBytes += object.packedSize;
+    if (this.#slabOf(object) !== undefined) return;
+    this.#managedFieldsBytes += object.managedFieldsSize;
     this.#settle(object);
     this.#makeRoom();
   }
 
-  /** Moves a replaced object version into dedicated memory, so that it does not retain the slab. */
+  /** Removes a replaced object version. It does not retain the memory of a slab, except that of a packed slab. */
   retire(object: StoredObject<unknown>): void {
     const slab = this.#slabOf(object);
-    if (slab !== undefined || object.slab === undefined) this.#packedBytes -= object.packedSize;
-    if (slab !== undefined) {
-      isolate(object);
-      this.#leave(slab, object.length);
-    }
-    this.#fresh.push(object);
-    this.#freshBytes += object.length;
-    if (this.#freshBytes > maxFresh) this.#packOldest();
+    if (slab !== undefined) this.#managedFieldsBytes -= object.managedFieldsSize;
+    if (slab?.isPacked !== true) this.#past.add(object);
+    if (slab !== undefined) this.#leave(slab, [object]);
   }
 
   /** Removes all objects except the given ones. */
   retain(objects: ReadonlySet<StoredObject<unknown>>): void {
-    this.#packedBytes = 0;
-    for (const object of objects) this.#packedBytes += object.packedSize;
-    for (const slab of this.#slabs) {
-      const removed = slab.tenants.filter((tenant) => tenant.slab === slab && !objects.has(tenant));
-      for (const tenant of removed) isolate(tenant);
+    this.#managedFieldsBytes = 0;
+    for (const object of objects) this.#managedFieldsBytes += object.managedFieldsSize;
+    for (const slab of [...this.#plain, ...this.#packed])
       this.#leave(
         slab,
-        removed.reduce((sum, { length }) => sum + length, 0),
+        [...slab.tenants].filter((tenant) => !objects.has(tenant)),
       );
-    }
   }
 
   /**
@@ -140,92 +112,72 @@ export class Arena {
     this.#tidyMoves = moves;
   }
 
-  /** Packs the oldest replaced object versions, at least `runSize` bytes together. */
-  #packOldest(): void {
-    const run: StoredObject<unknown>[] = [];
-    let bytes = 0;
-    while (bytes < runSize) {
-      const oldest = this.#fresh[run.length] as StoredObject<unknown>;
-      run.push(oldest);
-      bytes += oldest.length;
-    }
-    this.#fresh.splice(0, run.length);
-    this.#freshBytes -= bytes;
-    const plain = run.filter(({ slab }) => slab !== undefined);
-    for (const [index, packed] of packTogether(plain.map((one) => one.bytes)).entries())
-      plain[index]?.replaceBytes(packed);
-  }
-
-  #slabOf({ slab }: StoredObject<unknown>): SharedSlab | undefined {
-    return slab instanceof SharedSlab && this.#slabs.has(slab) ? slab : undefined;
+  #slabOf({ slab }: StoredObject<unknown>): Slab | undefined {
+    return slab instanceof Slab && (this.#plain.has(slab) || this.#packed.has(slab)) ? slab : undefined;
   }
 
   #moveTogether(objects: readonly StoredObject<unknown>[], bytes: number): void {
     const slab = this.#newSlab(bytes);
-    const freed = new Map<SharedSlab, number>();
+    const left = new Map<Slab, StoredObject<unknown>[]>();
     for (const object of objects) {
-      const old = object.slab as SharedSlab;
-      freed.set(old, (freed.get(old) ?? 0) + object.length);
+      const old = object.slab as Slab;
+      const moved = left.get(old);
+      if (moved === undefined) left.set(old, [object]);
+      else moved.push(object);
       slab.add(object);
     }
-    for (const [old, length] of freed) this.#leave(old, length);
+    // Packing an older slab instead would pack objects that the same compaction moves next.
+    if (this.#plainBytes > this.#limit) this.#pack(slab);
+    for (const [old, moved] of left) this.#leave(old, moved);
     this.#makeRoom();
   }
 
   #settle(object: StoredObject<unknown>): void {
     this.#moves += 1;
-    // Slabs are small at first, so that a small store wastes little memory.
-    const size = Math.min(slabSize, Math.max(smallestSlab, this.#slabBytes));
+    const size = nextSize(this.#plainBytes);
     if (object.length * 2 > size) return this.#newSlab(object.length).add(object);
     const full = this.#open;
-    if (full === undefined || full.used + object.length > full.memory.length) {
+    if (full?.hasRoomFor(object) !== true) {
       this.#open = this.#newSlab(size);
-      if (full !== undefined) this.#leave(full, 0);
+      if (full !== undefined) this.#leave(full, []);
       return this.#settle(object);
     }
     full.add(object);
   }
 
-  #newSlab(size: number): SharedSlab {
-    const slab = new SharedSlab(size);
-    this.#slabs.add(slab);
-    this.#slabBytes += size;
+  #newSlab(size: number): Slab {
+    const slab = new Slab(size, this.#plainBytes > manyBytes);
+    this.#plain.add(slab);
+    this.#plainBytes += size;
     return slab;
   }
 
-  /**
-   * Records that bytes of a slab are unused, and moves the other objects out of the slab once it is more than half
-   * empty.
-   */
-  #leave(slab: SharedSlab, bytes: number): void {
-    slab.live -= bytes;
-    if (slab === this.#open || slab.live * 2 > slab.used || !this.#slabs.has(slab)) return;
+  /** Removes objects from a slab, and moves the other objects out of the slab once it is more than half empty. */
+  #leave(slab: Slab, objects: readonly StoredObject<unknown>[]): void {
+    for (const object of objects) slab.remove(object);
+    if (slab === this.#open || slab.live * 2 > slab.used) return;
     this.#drop(slab);
-    for (const tenant of slab.tenants) if (tenant.slab === slab) this.#settle(tenant);
+    for (const tenant of slab.tenants) this.#settle(tenant);
   }
 
-  #drop(slab: SharedSlab): void {
-    this.#slabs.delete(slab);
-    this.#slabBytes -= slab.memory.length;
+  #drop(slab: Slab): void {
+    if (this.#plain.delete(slab)) this.#plainBytes -= slab.size;
+    if (this.#packed.delete(slab)) this.#packedBytes -= slab.size;
   }
 
-  /** Packs the objects of the oldest slabs until the remaining slabs fit into the limit. */
+  /** Packs the oldest slabs until the remaining slabs fit into the limit. */
   #makeRoom(): void {
-    if (this.#slabBytes <= this.#limit) return;
-    for (const slab of this.#slabs) {
-      if (this.#slabBytes <= this.#limit) return;
-      if (slab === this.#open) continue;
-      this.#drop(slab);
-      for (const tenant of slab.tenants) {
-        if (tenant.slab !== slab) continue;
-        this.#packedBytes -= tenant.packedSize;
-        tenant.replaceBytes(this.#packer.pack(tenant.bytes));
-        this.#packedBytes += tenant.packedSize;
-      }
+    if (this.#plainBytes <= this.#limit) return;
+    for (const slab of this.#plain) {
+      if (this.#plainBytes <= this.#limit) return;
+      if (slab !== this.#open) this.#pack(slab);
     }
   }
-}
 
-/** Moves an object into dedicated memory. */
-const isolate = (object: StoredObject<unknown>): void =>
-  object.moveTo({ memory: Buffer.allocUnsafeSlow(object.length) }, 0);
+  #pack(slab: Slab): void {
+    this.#drop(slab);
+    slab.pack();
+    this.#packed.add(slab);
+    this.#packedBytes += slab.size;
+  }
+}

@@ -102,21 +102,53 @@ function nextAfter(text: Buffer, end: number): number {
 
 /** Returns the members of the object whose brace is at `at`, in order. Stops after the member with the key `until`. */
 export function membersOf(text: Buffer, at: number, until?: string): Member[] {
-  if (text[at] !== openBrace) throw new MalformedResponseError(`no JSON object at byte ${at}`);
   const found: Member[] = [];
+  readMembers(text, at, found, until);
+  return found;
+}
+
+/**
+ * Appends the members of the object whose brace is at `at`, and the members of the objects with the keys `inside`.
+ * Returns the offset after the object, or after the member with the key `until`.
+ */
+function readMembers(
+  text: Buffer,
+  at: number,
+  found: Member[],
+  until?: string,
+  inside?: Readonly<Record<string, Member[]>>,
+): number {
+  if (text[at] !== openBrace) throw new MalformedResponseError(`no JSON object at byte ${at}`);
   let i = skipSpace(text, at + 1);
   while (text[i] !== closeBrace) {
     const start = i;
     if (text[start] !== quote) throw new MalformedResponseError(`no JSON key at byte ${start}`);
     const keyEnd = skipString(text, start);
     const value = valueAfter(text, keyEnd);
-    const end = skipValue(text, value);
     const key = decodedKey(text.toString('utf8', start + 1, keyEnd - 1));
+    const nested = inside !== undefined && Object.hasOwn(inside, key) ? inside[key] : undefined;
+    const end =
+      nested === undefined || text[value] !== openBrace ? skipValue(text, value) : readMembers(text, value, nested);
     found.push({ key, start, value, end });
-    if (key === until) return found;
+    if (key === until) return end;
     i = nextAfter(text, end);
   }
-  return found;
+  return i + 1;
+}
+
+/** Members of a Kubernetes object, of its metadata and of its status. */
+export interface ObjectMembers {
+  readonly top: readonly Member[];
+  readonly metadata: readonly Member[];
+  readonly status: readonly Member[];
+}
+
+/** Finds the members of an object in one pass. */
+export function membersOfObject(text: Buffer): ObjectMembers {
+  const members = { top: [], metadata: [], status: [] };
+  const { top, ...inside } = members;
+  readMembers(text, text.indexOf(openBrace), top, undefined, inside);
+  return members;
 }
 
 /** Returns true if the text from `start` to `end` is the key. */
@@ -158,19 +190,26 @@ export function elementsOf(text: Buffer, at: number): Buffer[] {
   return found;
 }
 
-const metadataKey = Buffer.from('"metadata":{');
-
 /**
- * Decodes an object, or an event with an object, without metadata.managedFields. The managed fields are a third of the
- * text, and no code uses them in decoded form.
+ * Decodes an object without metadata.managedFields, and without the member `unread` of its status. The managed fields
+ * are a third of the text, and no code uses them in decoded form.
  */
-export function decodeWithoutManagedFields(text: Buffer): unknown {
-  const metadata = text.indexOf(metadataKey);
-  const found = metadata === -1 ? [] : membersOf(text, metadata + metadataKey.length - 1, 'managedFields');
-  const last = found.at(-1);
-  if (last?.key !== 'managedFields') return JSON.parse(text.toString('utf8'));
-  // Removes the comma before managedFields, or the comma after managedFields if that is the first member.
-  const from = found.length === 1 ? last.start : (found.at(-2) as Member).end;
-  const to = found.length === 1 && text[last.end] === comma ? last.end + 1 : last.end;
-  return JSON.parse(text.toString('utf8', 0, from) + text.toString('utf8', to));
+export function decodeObject(text: Buffer, { metadata, status }: ObjectMembers, unread = ''): unknown {
+  const cuts = [cutOf(metadata, 'managedFields'), cutOf(status, unread)].filter((cut) => cut !== undefined);
+  let kept = '';
+  let at = 0;
+  for (const [from, to] of cuts.toSorted(([one], [other]) => one - other)) {
+    kept += text.toString('utf8', at, from);
+    at = to;
+  }
+  return JSON.parse(kept + text.toString('utf8', at));
+}
+
+/** Returns the range of a member with the comma before it, or with the comma after it if the member is the first. */
+function cutOf(members: readonly Member[], key: string): readonly [from: number, to: number] | undefined {
+  const index = members.findIndex((member) => member.key === key);
+  const member = members[index];
+  if (member === undefined) return undefined;
+  const before = members[index - 1];
+  return before === undefined ? [member.start, members[1]?.start ?? member.end] : [before.end, member.end];
 }

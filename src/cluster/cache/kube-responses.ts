@@ -1,7 +1,14 @@
 /** Splits lists and watch streams of kube-apiserver. The bytes of the objects are neither copied nor decoded. */
 import { KubeError } from '../client/kube-error.ts';
 import type { ChangeType, KubeObject } from '../client/kube-object.ts';
-import { decodeWithoutManagedFields, elementsOf, MalformedResponseError, membersOf } from './json-scan.ts';
+import {
+  decodeObject,
+  elementsOf,
+  MalformedResponseError,
+  membersOf,
+  membersOfObject,
+  type ObjectMembers,
+} from './json-scan.ts';
 
 /** The fields of metav1.ListMeta. */
 export interface ListMeta {
@@ -54,30 +61,37 @@ export const withTypeMeta = (item: Buffer, kind: string, apiVersion: string): Bu
 interface WatchEvent {
   readonly type: ChangeType | 'BOOKMARK';
   readonly object: KubeObject;
+  /** Bytes of the object, as a view of the event. */
+  readonly bytes: Buffer;
+  readonly members: ObjectMembers;
 }
 
-/** Throws KubeError for an event of type ERROR. */
-export function parseWatchEvent(line: Buffer): WatchEvent {
-  const event = decodeWithoutManagedFields(line) as
-    WatchEvent | { readonly type: 'ERROR'; readonly object: { readonly code?: number } };
-  if (event.type === 'ERROR') throw new KubeError(event.object.code ?? 500, event.object);
-  return event;
+/** `unread`: member of the status that is not decoded. Throws KubeError for an event of type ERROR. */
+export function parseWatchEvent(line: Buffer, unread?: string): WatchEvent {
+  const { type, bytes } = splitEvent(line);
+  const members = membersOfObject(bytes);
+  const object = decodeObject(bytes, members, unread);
+  if (type === 'ERROR') throw new KubeError((object as { code?: number }).code ?? 500, object as object);
+  return { type: type as WatchEvent['type'], object: object as KubeObject, bytes, members };
 }
 
 const newline = 0x0a;
 const closeBrace = 0x7d;
+/** Start of an event as kube-apiserver writes it. */
+const eventHead = /^\{"type":"([A-Z]+)","object":/;
+const maxHeadLength = 40;
 
-/**
- * Returns the bytes of the object of an event. `{"type":"ADDED","object":{…}}`, as kube-apiserver writes it, needs no
- * scan.
- */
-export function objectBytes(line: Buffer, type: string): Buffer {
-  const head = `{"type":"${type}","object":`;
-  if (line.toString('latin1', 0, head.length) === head && line.at(-1) === closeBrace)
-    return line.subarray(head.length, -1);
-  const member = membersOf(line, 0, 'object').at(-1);
-  if (member?.key !== 'object') throw new MalformedResponseError('a watch event has no object');
-  return line.subarray(member.value, member.end);
+/** `{"type":"ADDED","object":{…}}`, as kube-apiserver writes it, needs no scan. */
+function splitEvent(line: Buffer): { readonly type: unknown; readonly bytes: Buffer } {
+  const head = eventHead.exec(line.toString('latin1', 0, maxHeadLength));
+  if (head !== null && line.at(-1) === closeBrace) return { type: head[1], bytes: line.subarray(head[0].length, -1) };
+  const members = membersOf(line, 0);
+  const find = (key: string): Buffer => {
+    const member = members.find((one) => one.key === key);
+    if (member === undefined) throw new MalformedResponseError(`a watch event has no ${key}`);
+    return line.subarray(member.value, member.end);
+  };
+  return { type: JSON.parse(find('type').toString('utf8')), bytes: find('object') };
 }
 
 /** Yields the non-empty lines of a stream, without line feeds. An incomplete last line is omitted. */

@@ -36,6 +36,8 @@ export class ListWatch {
   lastSignOfLife = 0;
   readonly #options: ListWatchOptions;
   #interruption = new AbortController();
+  /** Time of the last data or of the start of the request, by the monotonic clock. */
+  #lastData = 0;
   #cancelTimer: () => void = () => undefined;
 
   constructor(options: ListWatchOptions) {
@@ -83,17 +85,25 @@ export class ListWatch {
 
   async *#chunks(body: Readable): AsyncGenerator<Buffer> {
     for await (const chunk of body) {
-      this.#restartTimer();
+      this.#lastData = this.#options.clock.monotonic();
       this.lastSignOfLife = this.#options.clock.now();
       yield chunk as Buffer;
     }
   }
 
   #restartTimer(): void {
+    this.#lastData = this.#options.clock.monotonic();
+    this.#waitForSilence(this.#options.maxSilence);
+  }
+
+  /** Waits `delay` milliseconds, and then for the rest of the silence. The timer is not restarted at each chunk. */
+  #waitForSilence(delay: number): void {
     const { clock, maxSilence } = this.#options;
     this.#cancelTimer();
-    this.#cancelTimer = clock.after(maxSilence, () =>
-      this.interrupt(`kube-apiserver sent nothing for ${maxSilence / 1000} s`),
-    );
+    this.#cancelTimer = clock.after(delay, () => {
+      const rest = this.#lastData + maxSilence - clock.monotonic();
+      if (rest > 0) this.#waitForSilence(rest);
+      else this.interrupt(`kube-apiserver sent nothing for ${maxSilence / 1000} s`);
+    });
   }
 }

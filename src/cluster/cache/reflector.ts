@@ -9,8 +9,8 @@ import { sleep, type Clock } from '../../runtime/time.ts';
 import { withoutSpan } from '../../runtime/tracing.ts';
 import { KubeError } from '../client/kube-error.ts';
 import { keyOf, type ChangeType, type KubeObject } from '../client/kube-object.ts';
-import { decodeWithoutManagedFields } from './json-scan.ts';
-import { objectBytes, parseWatchEvent, withTypeMeta, type SplitList } from './kube-responses.ts';
+import { decodeObject, membersOfObject, type ObjectMembers } from './json-scan.ts';
+import { parseWatchEvent, withTypeMeta, type SplitList } from './kube-responses.ts';
 import { Interrupted, ListWatch, type Collection } from './list-watch.ts';
 
 export interface ReflectorOptions<T> extends Collection {
@@ -22,11 +22,13 @@ export interface ReflectorOptions<T> extends Collection {
    * minutes, with a bookmark about once a minute.
    */
   readonly watchSeconds?: number;
+  /** Member of the status that is not decoded. */
+  readonly unread?: string | undefined;
   /**
    * Returns the item to cache for an object, which is decoded without managedFields. `bytes` is a view of a larger
-   * buffer: copy bytes that the item retains.
+   * buffer: copy bytes that the item retains. `members`: the members in the bytes, if known.
    */
-  decode(object: KubeObject, bytes: Buffer): T;
+  decode(object: KubeObject, bytes: Buffer, members?: ObjectMembers): T;
   /** Replaces all items after a list. */
   replace(items: readonly T[], resourceVersion: string): void;
   /**
@@ -170,10 +172,11 @@ export class Reflector<T> {
   }
 
   #decodeItem(bytes: Buffer, { kind, apiVersion }: SplitList): T {
-    const object = decodeWithoutManagedFields(bytes) as KubeObject;
+    const members = membersOfObject(bytes);
+    const object = decodeObject(bytes, members, this.#options.unread) as KubeObject;
     return object.kind === undefined
       ? this.#options.decode({ kind, apiVersion, ...object }, withTypeMeta(bytes, kind, apiVersion))
-      : this.#options.decode(object, bytes);
+      : this.#options.decode(object, bytes, members);
   }
 
   async #watchList(): Promise<void> {
@@ -209,10 +212,9 @@ export class Reflector<T> {
 
   /** Handles an event of a streaming list. */
   #collect(event: Buffer): void {
-    const { type, object } = parseWatchEvent(event);
+    const { type, object, bytes, members } = parseWatchEvent(event, this.#options.unread);
     if (type === 'DELETED') this.#initialItems.delete(keyOf(object));
-    else if (type !== 'BOOKMARK')
-      this.#initialItems.set(keyOf(object), this.#options.decode(object, objectBytes(event, type)));
+    else if (type !== 'BOOKMARK') this.#initialItems.set(keyOf(object), this.#options.decode(object, bytes, members));
     else if (object.metadata.annotations?.['k8s.io/initial-events-end'] === 'true') {
       this.#replace([...this.#initialItems.values()], object.metadata.resourceVersion ?? '');
       this.#initialItems.clear();
@@ -221,11 +223,11 @@ export class Reflector<T> {
 
   /** Handles an event of a watch. */
   #apply(event: Buffer): void {
-    const { type, object } = parseWatchEvent(event);
+    const { type, object, bytes, members } = parseWatchEvent(event, this.#options.unread);
     const resourceVersion = object.metadata.resourceVersion ?? '';
     if (type === 'BOOKMARK') this.#options.bookmark?.(resourceVersion);
     else {
-      this.#options.apply(type, this.#options.decode(object, objectBytes(event, type)));
+      this.#options.apply(type, this.#options.decode(object, bytes, members));
       watchEvents.add({ resource: this.#resource });
     }
     this.#resourceVersion = resourceVersion;

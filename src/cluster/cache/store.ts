@@ -20,8 +20,8 @@ export interface StoreListener<F> {
 const orderNames = Object.keys(orders) as OrderName[];
 const isOrderName = (key: string): key is OrderName => Object.hasOwn(orders, key);
 
-/** Maximum bytes of unpacked objects. */
-const maxPlainBytes = 256 * 1024 * 1024;
+/** Maximum bytes of unpacked objects: 65,000 nodes without managedFields. */
+const maxPlainBytes = 384 * 1024 * 1024;
 /**
  * If a list brings at most this many changes, each change is applied to the orders separately. Each separate change
  * moves all later objects of an array.

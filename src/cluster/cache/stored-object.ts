@@ -1,16 +1,21 @@
 import { BoundedCache } from '../../runtime/bounded-cache.ts';
-import { MalformedResponseError, membersOf, skipValue, valueOf, type Member } from './json-scan.ts';
+import {
+  MalformedResponseError,
+  membersOfObject,
+  skipValue,
+  valueOf,
+  type Member,
+  type ObjectMembers,
+} from './json-scan.ts';
 import type { KubeObject, OwnerReference } from '../client/kube-object.ts';
 import type { ManagedFields } from './managed-fields.ts';
 import type { Packed } from './packed.ts';
 import { parseMilliseconds } from '../../runtime/time.ts';
 
-/** Memory outside the V8 heap that contains several objects. */
-export interface Slab {
+/** Memory outside the V8 heap that contains objects. */
+export interface Memory {
   readonly memory: Buffer;
 }
-
-const isPacked = (content: Slab | Packed): content is Packed => !('memory' in content);
 
 /** Offsets of parts of an object in its bytes. */
 interface Layout {
@@ -92,7 +97,7 @@ export class StoredObject<F> implements Indexed<F>, Layout {
   /** Length of the bytes. */
   readonly length: number;
   readonly #managedFields: Packed | undefined;
-  #content: Slab | Packed;
+  #slab: Memory;
   #start: number;
   #memo: Map<number, unknown> | undefined;
 
@@ -112,14 +117,13 @@ export class StoredObject<F> implements Indexed<F>, Layout {
     this.versionEnd = layout.versionEnd;
     this.length = bytes.length;
     this.#managedFields = managedFields;
-    this.#content = { memory: bytes };
+    this.#slab = { memory: bytes };
     this.#start = 0;
   }
 
-  /** View of the bytes, or a copy if they are packed. */
+  /** View of the bytes. */
   get bytes(): Buffer {
-    const content = this.#content;
-    return isPacked(content) ? content.bytes : content.memory.subarray(this.#start, this.#start + this.length);
+    return this.#slab.memory.subarray(this.#start, this.#start + this.length);
   }
 
   /** `,"managedFields":[…]`, to insert at `metadataEnd`; undefined if there are none. */
@@ -134,31 +138,26 @@ export class StoredObject<F> implements Indexed<F>, Layout {
     return JSON.parse(bytes.toString('utf8', at, skipValue(bytes, at))) as Record<string, string>;
   }
 
-  /** Slab that contains the bytes; undefined if they are packed. */
-  get slab(): Slab | undefined {
-    return isPacked(this.#content) ? undefined : this.#content;
+  /** Memory that contains the bytes. */
+  get slab(): Memory {
+    return this.#slab;
   }
 
-  /** Bytes of memory in addition to those in a slab. */
-  get packedSize(): number {
-    return (isPacked(this.#content) ? this.#content.size : 0) + (this.#managedFields?.size ?? 0);
+  /** Bytes of memory that the managedFields take. */
+  get managedFieldsSize(): number {
+    return this.#managedFields?.size ?? 0;
   }
 
   /** Returns true if the bytes directly follow the bytes of the other object in the same slab. */
   follows(other: StoredObject<unknown>): boolean {
-    return this.#content === other.#content && this.#start === other.#start + other.length;
+    return this.#slab === other.#slab && this.#start === other.#start + other.length;
   }
 
   /** Moves the bytes to a slab. */
-  moveTo(slab: Slab, start: number): void {
+  moveTo(slab: Memory, start: number): void {
     this.bytes.copy(slab.memory, start);
-    this.#content = slab;
+    this.#slab = slab;
     this.#start = start;
-  }
-
-  /** Replaces the bytes with their packed form. */
-  replaceBytes(packed: Packed): void {
-    this.#content = packed;
   }
 
   /** Returns the memoized value of the key. The first call computes the value. */
@@ -217,11 +216,13 @@ const comma = 0x2c;
 const noEntries: Readonly<Record<string, never>> = {};
 
 /** Throws MalformedResponseError unless the bytes are an object with metadata and a numeric resourceVersion. */
-export function storeObject<F>(object: KubeObject, source: Buffer, options: StoredObjectOptions<F>): StoredObject<F> {
-  const top = membersOf(source, source.indexOf('{'));
-  const at = top.find(({ key }) => key === 'metadata');
-  if (at === undefined) throw new MalformedResponseError('an object has no metadata');
-  const metadata = membersOf(source, at.value);
+export function storeObject<F>(
+  object: KubeObject,
+  source: Buffer,
+  options: StoredObjectOptions<F>,
+  { top, metadata }: ObjectMembers = membersOfObject(source),
+): StoredObject<F> {
+  if (metadata.length === 0) throw new MalformedResponseError('an object has no metadata');
   const text = ({ start, end }: Member): Buffer => source.subarray(start, end);
 
   const head = Buffer.from(
@@ -272,9 +273,15 @@ export function storeObject<F>(object: KubeObject, source: Buffer, options: Stor
     { name, namespace, uid, resourceVersion, createdAt, labels, ownerReferences, fields: options.fields(object) },
     { metadata: head.length - 1, selfLinkEnd: head.length + selfLink.length, metadataEnd, ...version },
     concat(pieces, length),
-    managed === undefined ? undefined : options.managedFields.pack(Buffer.concat([commaByte, text(managed)])),
+    managed === undefined ? undefined : options.managedFields.pack(withComma(source, managed)),
   );
 }
+
+/** Returns a member with a comma before it: as a view of the source, if the comma is there. */
+const withComma = (source: Buffer, { start, end }: Member): Buffer =>
+  source[start - 1] === comma
+    ? source.subarray(start - 1, end)
+    : Buffer.concat([commaByte, source.subarray(start, end)]);
 
 const noOwners: readonly OwnerReference[] = [];
 const commaByte = Buffer.from([comma]);

@@ -2,6 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Logger } from '../../runtime/logger.ts';
 import { untilAborted } from '../../runtime/promises.ts';
 import { sleep, type Clock } from '../../runtime/time.ts';
+import type { ObjectMembers } from '../cache/json-scan.ts';
 import { createRecall } from '../cache/recall.ts';
 import { Reflector } from '../cache/reflector.ts';
 import { ManagedFields } from '../cache/managed-fields.ts';
@@ -78,7 +79,8 @@ export class CachedResource<F> implements Resource<F> {
       path: this.#path,
       log,
       clock,
-      decode: (object, bytes) => this.#decode(object, bytes),
+      unread: definition.unreadStatus,
+      decode: (object, bytes, members) => this.#decode(object, bytes, members),
       replace: (items, version) => this.#update(() => this.store.replace(items, Number(version))),
       apply: (type, object) => this.#update(() => this.store.apply(type, object)),
       bookmark: (version) => this.store.bookmark(Number(version)),
@@ -161,22 +163,23 @@ export class CachedResource<F> implements Resource<F> {
     this.#options.hold?.(this.store.bytes);
   }
 
-  #decode(object: KubeObject, bytes: Buffer): StoredObject<F> {
-    const stored = this.#stored(object, bytes);
+  #decode(object: KubeObject, bytes: Buffer, members?: ObjectMembers): StoredObject<F> {
+    const stored = this.#stored(object, bytes, members);
     this.#isListing = true;
     this.store.hold(stored);
     this.#options.hold?.(this.store.bytes);
     return stored;
   }
 
-  #stored(object: KubeObject, bytes: Buffer): StoredObject<F> {
+  #stored(object: KubeObject, bytes: Buffer, members?: ObjectMembers): StoredObject<F> {
     const { underlying } = this.definition;
+    const options = {
+      selfLink: ({ metadata: { namespace, name } }: KubeObject) => `${collectionPath(underlying, namespace)}/${name}`,
+      fields: (decoded: KubeObject) => this.definition.fields(decoded),
+      managedFields: this.#managedFields,
+    };
     try {
-      return storeObject(object, bytes, {
-        selfLink: ({ metadata: { namespace, name } }) => `${collectionPath(underlying, namespace)}/${name}`,
-        fields: (decoded) => this.definition.fields(decoded),
-        managedFields: this.#managedFields,
-      });
+      return storeObject(object, bytes, options, members);
     } catch (error) {
       this.#options.refused?.(error as Error);
       throw error;

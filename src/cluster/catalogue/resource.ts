@@ -70,6 +70,8 @@ export interface ResourceDefinition<F> {
   /** Schemas of the members of an object other than metadata, by name. Each member is optional. */
   readonly schema?: Readonly<Record<string, z.ZodType>>;
   fields(object: KubeObject): F;
+  /** Large member of the status that `fields` does not read. It is not decoded. */
+  readonly unreadStatus?: string;
   readonly columns: readonly Column[];
   /** Returns the cells of a table in the order of the columns. `now`: milliseconds since the epoch. */
   cells(object: StoredObject<F>, now: number): readonly string[];

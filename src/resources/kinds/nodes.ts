@@ -145,6 +145,7 @@ export const nodes: ResourceDefinition<NodeFields> = {
   served: { group: resourcesGroup, version: resourcesVersion, resource: 'nodes' },
   schema: nodeSchema,
   fields,
+  unreadStatus: 'images',
   columns,
   cells: ({ name: nodeName, createdAt, fields: { ready, roles, version, wide } }, now) => [
     nodeName,

@@ -1,14 +1,15 @@
 import { describe, expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
 import {
-  decodeWithoutManagedFields,
+  decodeObject,
   elementsOf,
   MalformedResponseError,
   membersOf,
+  membersOfObject,
   skipValue,
   valueOf,
 } from '../../../../src/cluster/cache/json-scan.ts';
-import { splitList, withTypeMeta } from '../../../../src/cluster/cache/kube-responses.ts';
+import { parseWatchEvent, splitList, withTypeMeta } from '../../../../src/cluster/cache/kube-responses.ts';
 
 /** Returns the value as JSON with and without white space. */
 const texts = (value: unknown): Buffer[] => [
@@ -71,7 +72,9 @@ describe('scanning JSON', () => {
   });
 });
 
-const decode = (value: unknown): unknown => decodeWithoutManagedFields(Buffer.from(JSON.stringify(value)));
+const decodeText = (text: string, unread?: string): unknown =>
+  decodeObject(Buffer.from(text), membersOfObject(Buffer.from(text)), unread);
+const decode = (value: unknown, unread?: string): unknown => decodeText(JSON.stringify(value), unread);
 
 describe('an object is decoded without managedFields', () => {
   const managedFields = [{ manager: 'kubelet', fieldsV1: { 'f:metadata': { 'k:{"a":"]},"}': {} } } }];
@@ -86,16 +89,57 @@ describe('an object is decoded without managedFields', () => {
   ])('an object is decoded without managedFields %s', (_, written, read) => {
     const spec = { managedFields, template: { metadata: { managedFields } } };
     expect(decode({ kind: 'Node', metadata: written, spec })).toEqual({ kind: 'Node', metadata: read, spec });
-    expect(decode({ type: 'ADDED', object: { metadata: written, spec } })).toEqual({
-      type: 'ADDED',
-      object: { metadata: read, spec },
-    });
+    expect(
+      parseWatchEvent(Buffer.from(JSON.stringify({ type: 'ADDED', object: { metadata: written, spec } }))),
+    ).toEqual(expect.objectContaining({ type: 'ADDED', object: { metadata: read, spec } }));
   });
 
-  test.each([['{}'], ['{"type":"ERROR","object":{"code":410}}'], ['{"metadata":null}'], ['{"metadata":{}}']])(
+  test.each([['{}'], ['{"metadata":null}'], ['{"metadata":{}}']])(
     'an object is decoded without managedFields from %s',
     (text) => {
-      expect(decodeWithoutManagedFields(Buffer.from(text))).toEqual(JSON.parse(text));
+      expect(decodeText(text)).toEqual(JSON.parse(text));
+    },
+  );
+});
+
+describe('an object is decoded without a member of its status', () => {
+  const metadata = { managedFields: [{}], name: 'n' };
+  const images = [{ names: ['a,"}]'], sizeBytes: 1 }];
+
+  test.each<[string, object, object]>([
+    ['that is first', { images, phase: 'x' }, { phase: 'x' }],
+    ['that is last', { phase: 'x', images }, { phase: 'x' }],
+    ['that is the only member', { images }, {}],
+    ['if there is none', { phase: { images } }, { phase: { images } }],
+  ])('an object is decoded without a member of its status %s', (_, written, read) => {
+    const spec = { images, status: { images } };
+    for (const object of [
+      { metadata, spec, status: written },
+      { status: written, spec, metadata },
+    ])
+      for (const text of texts(object))
+        expect(decodeText(text.toString(), 'images')).toEqual({ metadata: { name: 'n' }, spec, status: read });
+  });
+});
+
+describe('a watch event', () => {
+  const object = { kind: 'Node', metadata: { name: 'ä', resourceVersion: '7' } };
+  const compact = JSON.stringify(object);
+
+  test.each([
+    [`{"type":"MODIFIED","object":${compact}}`],
+    [` { "type": "MODIFIED", "object": ${compact} } `],
+    [`{"object":${compact},"type":"MODIFIED"}`],
+  ])('a watch event is split into its type and the bytes of its object: %s', (line) => {
+    const event = parseWatchEvent(Buffer.from(line.trim()));
+    expect(event).toMatchObject({ type: 'MODIFIED', object });
+    expect(event.bytes.toString()).toBe(compact);
+  });
+
+  test.each(['{"type":"ADDED"}', '{"object":{}}', '{"type":"ADDED","object":[]}', '[]'])(
+    'a watch event is rejected: %s',
+    (line) => {
+      expect(() => parseWatchEvent(Buffer.from(line))).toThrow(MalformedResponseError);
     },
   );
 });

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
 import { ManagedFields } from '../../../../src/cluster/cache/managed-fields.ts';
-import { Packer, packTogether } from '../../../../src/cluster/cache/packed.ts';
+import { Packer } from '../../../../src/cluster/cache/packed.ts';
 
 const sixtyFields = (n: number): Buffer =>
   Buffer.from(JSON.stringify(Array.from({ length: 60 }, (_, i) => ({ [`f:field-${i}`]: i === 7 ? n : {} }))));
@@ -24,23 +24,6 @@ describe('packed text', () => {
     const packer = new Packer();
     packer.pack(sixtyFields(1));
     expect(packer.pack(sixtyFields(2)).size).toBeLessThan(sixtyFields(2).length / 5);
-  });
-
-  test('texts that are packed together can be restored individually, in any order', () => {
-    fc.assert(
-      fc.property(fc.array(anyBytes, { maxLength: 20 }), (all) => {
-        const packed = packTogether(all);
-        for (const index of [...all.keys()].toReversed())
-          expect(packed[index]?.bytes.equals(all[index] as Buffer)).toBe(true);
-        expect(packed).toHaveLength(all.length);
-      }),
-    );
-  });
-
-  test('similar texts that are packed together need little space', () => {
-    const all = Array.from({ length: 30 }, (_, index) => sixtyFields(index));
-    const size = packTogether(all).reduce((sum, one) => sum + one.size, 0);
-    expect(size).toBeLessThan(all.reduce((sum, { length }) => sum + length, 0) / 10);
   });
 });
 
