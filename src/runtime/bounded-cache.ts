@@ -30,7 +30,7 @@ const bytesOf = (key: string): number => entryOverhead + key.length;
 /** Maximum expired entries that are dropped when an entry is added. */
 const maxPurged = 4;
 
-interface CacheOptions<V> {
+export interface CacheOptions<V> {
   /** Label `name` of the metrics cache_entries and cache_bytes. */
   readonly name: string;
   readonly maxEntries: number;

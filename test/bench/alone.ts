@@ -1,9 +1,19 @@
-/** Benchmarks without a control plane. Our server runs in its own process with an in-memory cluster. */
+/**
+ * Benchmarks that do not use the control planes of the other cases. Except for `accounts`, our server runs in its own
+ * process with an in-memory cluster.
+ */
+import { accountFindings, describeAccounts, measureAccounts, type AccountSizes } from './accounts.ts';
 import { describeEventLoop, measureEventLoop } from './event-loop.ts';
 import { describeFairness, isRefused, measureFairness } from './fairness.ts';
 import { describeFollowing, followingFigures, measureFollowing } from './following.ts';
 import { verdicts } from './goals.ts';
 import { describeHotPath, isTooSlow, measureHotPath } from './hot-path.ts';
+
+export interface AloneOptions extends AccountSizes {
+  /** State folder of the benchmark. */
+  readonly dir: string;
+  readonly signal: AbortSignal;
+}
 
 interface AloneResult {
   /** Result as JSON. */
@@ -13,7 +23,17 @@ interface AloneResult {
   readonly isRight: boolean;
 }
 
-export const aloneCases: ReadonlyMap<string, () => Promise<AloneResult>> = new Map<string, () => Promise<AloneResult>>([
+type Measure = (options: AloneOptions) => Promise<AloneResult>;
+
+export const aloneCases: ReadonlyMap<string, Measure> = new Map<string, Measure>([
+  [
+    'accounts',
+    async ({ dir, signal, ...sizes }) => {
+      const value = await measureAccounts(dir, sizes, signal);
+      const goals = verdicts({ cases: {}, terms: {}, others: accountFindings(value) });
+      return { value, text: [describeAccounts(value), ...goals].join('\n'), isRight: value.problems.length === 0 };
+    },
+  ],
   [
     'changes',
     async () => {

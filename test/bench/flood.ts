@@ -75,10 +75,14 @@ export async function readPages(
   return { p50: quantile(sorted, 0.5), p99: quantile(sorted, 0.99), requests: times.length, loopP99 };
 }
 
-/** Returns the p99 of the event-loop delay since the last read of the metrics, in milliseconds. */
-async function eventLoopDelay(target: Target, token: string | undefined): Promise<number> {
+/** Returns the p99 or maximum of the event-loop delay since the last read of the metrics, in milliseconds. */
+export async function eventLoopDelay(
+  target: Target,
+  token: string | undefined,
+  of: 'p99' | 'max' = 'p99',
+): Promise<number> {
   const { body } = await sendOnce(target, request('/metrics', {}, { token }).text);
-  const [, seconds] = /^nodejs_eventloop_lag_p99_seconds (\S+)$/m.exec(String(body)) ?? [];
+  const [, seconds] = new RegExp(`^nodejs_eventloop_lag_${of}_seconds (\\S+)$`, 'm').exec(String(body)) ?? [];
   if (seconds === undefined) throw new Error('/metrics has no event loop delay');
   return Number(seconds) * 1_000;
 }

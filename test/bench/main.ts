@@ -10,7 +10,8 @@ import { stopControlPlane } from '../../hack/cluster/control-plane.ts';
 import { withLock } from '../../hack/cluster/lock.ts';
 import { findAll, stop } from '../../hack/cluster/processes.ts';
 import { seconds } from '../../hack/cluster/progress.ts';
-import { aloneCases } from './alone.ts';
+import type { AccountSizes } from './accounts.ts';
+import { aloneCases, type AloneOptions } from './alone.ts';
 import { compareBuilds, describeComparisons } from './builds.ts';
 import { caseNames, furtherNames } from './cases.ts';
 import { changesPerSecond } from './changes.ts';
@@ -24,7 +25,7 @@ import { figure } from './table.ts';
 const names = [...caseNames, ...otherNames, ...aloneCases.keys()];
 const usual = names.filter((name) => ![...furtherNames, 'login', 'logs', ...aloneCases.keys()].includes(name));
 
-const usage = `make bench [CASES="${names.join(' ')}"] [NODES=5000] [PODS=0] [CHURN=120] [BEFORE=CHECKOUT] [RESULTS=FILE]
+const usage = `make bench [CASES="${names.join(' ')}"] [NODES=5000] [PODS=0] [USERS=50000] [SESSIONS=100000] [CHURN=120] [BEFORE=CHECKOUT] [RESULTS=FILE]
 
 Starts a control plane with NODES nodes and PODS pods, where ${changesPerSecond} nodes change per second, and one with ${few} nodes; our server with
 each, as make run starts it; and nginx with the bytes of our responses as files. Takes less than ten minutes with 5,000 nodes.
@@ -53,7 +54,8 @@ kube-apiserver sends managedFields, which ours omits by default: compare body KB
 reveals the reason. "logs" fills an OpenSearch, which takes minutes. "fairness" lets one user or address use as much as possible of
 each shared resource while twenty others use it; "event-loop" sends the most expensive input of each endpoint. "hot-path" compares each shortcut
 of the hot path with the code without it and fails if it saves too little. "changes" follows a replayed watch of 5,000 nodes at
-10, 100 and 1,000 changes per second. These four need no control plane.`;
+10, 100 and 1,000 changes per second. These four need no control plane.
+"accounts" starts two control planes, one of them with USERS users and SESSIONS sessions, and compares our servers.`;
 
 /** The path is fixed, so that a benchmark cleans up after an earlier benchmark that was killed. */
 const dir = join(tmpdir(), `platform-apiserver-bench-${userInfo().uid}`);
@@ -92,6 +94,7 @@ try {
 interface Settings {
   readonly wanted: readonly string[];
   readonly size: Size;
+  readonly accounts: AccountSizes;
   readonly churnSeconds: number;
   readonly file: string;
   /** Path of another checkout, or ''. */
@@ -106,6 +109,7 @@ function settings(): Settings {
   return {
     wanted: named.includes('all') ? names : named.length === 0 ? usual : named,
     size: { nodes: number('NODES', 5000), pods: number('PODS', 0) },
+    accounts: { users: number('USERS', 50_000), sessions: number('SESSIONS', 100_000) },
     churnSeconds: number('CHURN', 120),
     file: RESULTS,
     before: BEFORE,
@@ -119,7 +123,7 @@ function number(variable: string, usually: number): number {
   return Number(text);
 }
 
-async function bench({ wanted, size, churnSeconds, file, before }: Settings): Promise<boolean> {
+async function bench({ wanted, size, accounts, churnSeconds, file, before }: Settings): Promise<boolean> {
   started = true;
   await clear();
   await mkdir(dir, { recursive: true, mode: 0o700 });
@@ -136,7 +140,7 @@ async function bench({ wanted, size, churnSeconds, file, before }: Settings): Pr
       if (file !== '') await writeFile(file, `${JSON.stringify(all, undefined, 1)}\n`);
       return all.every(({ problems }) => problems.length === 0);
     }
-    const alone = await measureAlone(wanted);
+    const alone = await measureAlone(wanted, { ...accounts, dir, signal: interrupted.signal });
     if (wanted.every((name) => aloneCases.has(name))) {
       if (file !== '') await writeFile(file, `${JSON.stringify(alone.results, undefined, 1)}\n`);
       return alone.isRight;
@@ -161,12 +165,13 @@ async function bench({ wanted, size, churnSeconds, file, before }: Settings): Pr
 
 async function measureAlone(
   wanted: readonly string[],
+  options: AloneOptions,
 ): Promise<{ results: Record<string, unknown>; isRight: boolean }> {
   const results: Record<string, unknown> = {};
   let isRight = true;
   for (const [name, measure] of aloneCases) {
     if (!wanted.includes(name)) continue;
-    const one = await measure();
+    const one = await measure(options);
     console.log(one.text);
     results[name] = one.value;
     isRight &&= one.isRight;

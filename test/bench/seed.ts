@@ -15,23 +15,29 @@ import { assertAlive, start, stop } from '../../hack/cluster/processes.ts';
 import { programs } from '../../hack/cluster/programs.ts';
 import { progress } from '../../hack/cluster/progress.ts';
 import { until } from '../../hack/cluster/until.ts';
+import { accountObjects } from './account-objects.ts';
 import { node, pod, podNamespace, type StoredAt } from './objects.ts';
 
 export interface Size {
   readonly nodes: number;
   readonly pods: number;
+  readonly users?: number;
+  readonly sessions?: number;
 }
 
-const atOnce = 32;
+const atOnce = 8;
+/** Number of objects that are written together. One write at a time takes minutes for 150,000 objects. */
+const perTransaction = 50;
 /** Files from which the data is created. */
-const sources = ['seed.ts', 'objects.ts', 'managed-fields.ts', '../../hack/cluster/node.ts'];
+const sources = ['seed.ts', 'objects.ts', 'account-objects.ts', 'managed-fields.ts', '../../hack/cluster/node.ts'];
 
 /** Copies etcd's data to the state folder `dir` of a control plane. */
 export async function seed(dir: string, size: Size): Promise<void> {
   const hash = createHash('sha256');
   for (const file of sources) hash.update(await readFile(join(import.meta.dirname, file)));
   const cache = join(await cacheFolder(), 'bench');
-  const kept = join(cache, `${hash.digest('hex').slice(0, 12)}-${size.nodes}-${size.pods}`);
+  const { nodes, pods, users = 0, sessions = 0 } = size;
+  const kept = join(cache, [hash.digest('hex').slice(0, 12), nodes, pods, users, sessions].join('-'));
   if (!existsSync(kept)) {
     const folder = join(cache, `.${process.pid}`);
     await mkdir(folder, { recursive: true });
@@ -58,12 +64,12 @@ async function fill(folder: string, size: Size): Promise<void> {
 
 /** Writes the objects to the etcd on this port. */
 export const put = (port: number, size: Size, check: () => Promise<void>): Promise<void> =>
-  putObjects(
-    port,
-    objects(size),
-    `making ${size.nodes} nodes${size.pods === 0 ? '' : ` and ${size.pods} pods`}`,
-    check,
-  );
+  putObjects(port, objects(size), `making ${described(size)}`, check);
+
+function described(size: Size): string {
+  const made = Object.entries(size).filter(([, count]) => Number(count) > 0);
+  return made.map(([kind, count]) => `${count} ${kind}`).join(', ') || 'no objects';
+}
 
 /** Writes objects by the keys that kube-apiserver uses. `what` describes them in the output. */
 export async function putObjects(
@@ -75,16 +81,18 @@ export async function putObjects(
   const url = `http://127.0.0.1:${port}`;
   await until('etcd is healthy', check, async () => (await fetch(`${url}/health`)).ok);
   const step = progress(what);
-  const entries = all[Symbol.iterator]();
+  const parts = inParts(all);
   let done = 0;
   const worker = async (): Promise<void> => {
-    for (let next = entries.next(); next.done !== true; next = entries.next()) {
-      const [key, object] = next.value;
-      const body = JSON.stringify({ key: base64(key), value: base64(JSON.stringify(object)) });
-      const response = await fetch(`${url}/v3/kv/put`, { method: 'POST', body });
-      if (!response.ok) throw new Error(`etcd rejects ${key}: ${await response.text()}`);
+    for (const part of parts) {
+      const success = part.map(([key, object]) => ({
+        requestPut: { key: base64(key), value: base64(JSON.stringify(object)) },
+      }));
+      const response = await fetch(`${url}/v3/kv/txn`, { method: 'POST', body: JSON.stringify({ success }) });
+      if (!response.ok) throw new Error(`etcd rejects a transaction: ${await response.text()}`);
       await response.arrayBuffer();
-      step.detail(String(++done));
+      done += success.length;
+      step.detail(String(done));
     }
   };
   try {
@@ -96,12 +104,25 @@ export async function putObjects(
   }
 }
 
+function* inParts<T>(items: Iterable<T>): Generator<T[]> {
+  let part: T[] = [];
+  for (const item of items) {
+    part.push(item);
+    if (part.length < perTransaction) continue;
+    yield part;
+    part = [];
+  }
+  if (part.length > 0) yield part;
+}
+
 const base64 = (text: string): string => Buffer.from(text).toString('base64');
 
-function* objects({ nodes, pods }: Size): Generator<StoredAt> {
+/** Objects by the keys that kube-apiserver uses. */
+function* objects({ nodes, pods, users = 0, sessions = 0 }: Size): Generator<StoredAt> {
   for (let index = 0; index < nodes; index++) yield [`/registry/minions/${nodeName(index)}`, node(index, nodes)];
   for (let index = 0; index < pods; index++) {
     const one = pod(index, nodes) as { metadata: { name: string } };
     yield [`/registry/pods/${podNamespace(index)}/${one.metadata.name}`, one];
   }
+  yield* accountObjects(users, sessions);
 }

@@ -82,7 +82,12 @@ export async function startSite(dir: string, size: Size, users: Users): Promise<
       };
     };
     const server = await begin('server');
-    await server.ready();
+    await until(
+      'the server is ready',
+      server.check,
+      async () => (await fetch(`${server.baseURL}/readyz`)).ok,
+      largeClusterTimeout,
+    );
     const { ports } = server;
     await until('the nodes are listed', server.check, async () => listedAt(server.log) > 0, largeClusterTimeout);
     await sleep(settle);

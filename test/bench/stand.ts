@@ -6,6 +6,7 @@
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from '../../hack/build.ts';
+import { accountFolders } from './accounts.ts';
 import { choosePorts } from '../../hack/cluster/ports.ts';
 import { assertAlive, start } from '../../hack/cluster/processes.ts';
 import { until } from '../../hack/cluster/until.ts';
@@ -42,8 +43,9 @@ export interface Stand {
 
 const bareServer = fileURLToPath(import.meta.resolve('./bare.ts'));
 
-/** Returns the state folders of both control planes. */
-export const foldersOf = (dir: string): string[] => [join(dir, 'large'), join(dir, 'small')];
+/** Returns the state folders of all control planes. */
+export const foldersOf = (dir: string): string[] =>
+  ['large', 'small', ...accountFolders].map((name) => join(dir, name));
 
 export async function startStand(dir: string, size: Size): Promise<Stand> {
   const program = await findNginx();

@@ -1,4 +1,5 @@
 import type { Identity } from '../../tokens/sessions/session.ts';
+import { NameIndex } from '../../runtime/name-index.ts';
 import type { Account } from './account.ts';
 
 /**
@@ -15,12 +16,10 @@ export const keysOf = ({ email, identities }: Account): string[] => [
   ...identities.map(identityKey),
 ];
 
-const none: ReadonlySet<string> = new Set();
-
 /** Index of accounts by username, and of usernames by e-mail address and identity. */
 export class AccountIndex {
   readonly #all = new Map<string, Account>();
-  readonly #names = new Map<string, Set<string>>();
+  readonly #names = new NameIndex();
 
   constructor(accounts: Iterable<Account> = []) {
     for (const account of accounts) this.set(account.username, account);
@@ -32,21 +31,17 @@ export class AccountIndex {
 
   set(username: string, account: Account | undefined): void {
     const before = this.#all.get(username);
-    for (const key of before === undefined ? [] : keysOf(before)) {
-      const names = this.#names.get(key);
-      names?.delete(username);
-      if (names?.size === 0) this.#names.delete(key);
-    }
+    for (const key of before === undefined ? [] : keysOf(before)) this.#names.delete(key, username);
     if (account === undefined) {
       this.#all.delete(username);
       return;
     }
     this.#all.set(username, account);
-    for (const key of keysOf(account)) this.#names.set(key, (this.#names.get(key) ?? new Set()).add(username));
+    for (const key of keysOf(account)) this.#names.add(key, username);
   }
 
-  with(key: string): ReadonlySet<string> {
-    return this.#names.get(key) ?? none;
+  with(key: string): readonly string[] {
+    return this.#names.get(key);
   }
 
   [Symbol.iterator](): IterableIterator<Account> {

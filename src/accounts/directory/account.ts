@@ -23,9 +23,17 @@ export function uuidV5(namespace: string, name: string): string {
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20, 32)}`;
 }
 
+/** Namespace of the issuer that was used last, because a server rarely changes its issuer. */
+const last = { issuer: '', namespace: '' };
+
 /** Returns the uid of a configured user. The uid is the same on every replica and after every restart. */
-export const configuredUserUID = (issuer: string, username: string): string =>
-  uuidV5(uuidV5(urlNamespace, issuer), username);
+export function configuredUserUID(issuer: string, username: string): string {
+  if (issuer !== last.issuer) {
+    last.namespace = uuidV5(urlNamespace, issuer);
+    last.issuer = issuer;
+  }
+  return uuidV5(last.namespace, username);
+}
 
 export interface Account extends Credential {
   readonly username: string;

@@ -7,6 +7,7 @@ import type { KubeClient } from '../../cluster/client/client.ts';
 import { rfc3339, type Clock } from '../../runtime/time.ts';
 import { Objects } from '../../cluster/objects.ts';
 import type { Logger } from '../../runtime/logger.ts';
+import { visitInSlices } from '../../runtime/slice.ts';
 import { hasSystemName } from './account.ts';
 import type { Directory } from './directory.ts';
 import type { Condition, User, Users } from './users.ts';
@@ -33,6 +34,8 @@ export class UserConditions {
   /** For each username: the users that shared an e-mail address or identity with that user at the user's last check. */
   readonly #sharing = new Map<string, readonly string[]>();
   #cancel: (() => void) | undefined;
+  /** Aborted when a newer check of all users starts, or at the end. */
+  #checkingAll = new AbortController();
   #isStopped = false;
 
   constructor(options: {
@@ -67,13 +70,21 @@ export class UserConditions {
     this.#later(maxDelay * this.#clock.random());
   }
 
-  /** Checks all users after the configuration has changed. */
+  /** Checks all users after the configuration has changed, in slices. */
   checkAll(): void {
-    for (const { metadata } of this.#users.list()) this.#checkOne(metadata.name);
+    this.#checkingAll.abort();
+    this.#checkingAll = new AbortController();
+    const { signal } = this.#checkingAll;
+    visitInSlices(this.#users.list(), { signal }, ({ metadata }) => this.#checkOne(metadata.name)).catch(
+      (error: unknown) => {
+        if (!signal.aborted) this.#log.error('users could not be checked', { error });
+      },
+    );
   }
 
   stop(): void {
     this.#isStopped = true;
+    this.#checkingAll.abort();
     this.#cancel?.();
   }
 

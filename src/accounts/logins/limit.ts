@@ -14,56 +14,9 @@ import { BoundedCache } from '../../runtime/bounded-cache.ts';
 import { limitedAttempts } from '../../runtime/metrics/definitions.ts';
 import type { LoginLimit } from '../../config/schema.ts';
 import type { Account } from '../directory/account.ts';
-import { normalizedLogin } from '../directory/account-index.ts';
-import { addressKeys, hostOf } from '../../runtime/shares.ts';
+import { allOf, AttemptKeys, defined, type Attempt } from './attempt.ts';
 import { UnderWay } from './under-way.ts';
-
-/** A guess at the password of a user. */
-export interface LoginAttempt {
-  readonly guesses: 'password';
-  /** Name that the user typed. */
-  readonly username: string;
-  /** Unique name of the account, if `username` is another name of the account. */
-  readonly account?: string;
-  readonly address: string;
-  readonly client: string;
-}
-
-/** A guess at a device's user code by a user who is logged in. Such guesses are counted separately from logins. */
-export interface UserCodeAttempt extends Omit<LoginAttempt, 'guesses' | 'account'> {
-  readonly guesses: 'user code';
-}
-
-/**
- * A guess at the secret of a client. Such guesses are never delayed, because strangers could then delay the client
- * itself.
- */
-export interface SecretAttempt extends Omit<LoginAttempt, 'guesses' | 'username' | 'account'> {
-  readonly guesses: 'secret';
-}
-
-/**
- * A guess at the code of a login at an OpenID provider. Such guesses are counted only per address, because the caller
- * chooses all other values.
- */
-export interface ProviderCodeAttempt extends Pick<LoginAttempt, 'address'> {
-  readonly guesses: 'provider code';
-}
-
-export type Attempt = LoginAttempt | UserCodeAttempt | SecretAttempt | ProviderCodeAttempt;
-
-/**
- * Key prefixes by kind of guess, so that callers cannot forge a key of another kind. Replicas of other versions use the
- * same prefixes for passwords and secrets.
- */
-const kinds = {
-  password: { pair: 'p', user: 'u', address: 'a', client: 'c' },
-  secret: { pair: 's', user: '', address: 'b', client: 'd' },
-  'user code': { pair: 'f', user: 'g', address: 'h', client: 'i' },
-  'provider code': { pair: '', user: '', address: 'j', client: '' },
-} as const;
-/** Key prefix for failed logins to an account by a name other than its username. */
-const accountKind = 'n';
+import { Windows, type Standing } from './windows.ts';
 
 /** Maximum entries of each table. A count takes about 300 bytes, and a window with its parts at most 1 KiB. */
 const maxEntries = 16_000;
@@ -72,18 +25,9 @@ const firstDelayed = 3;
 const maxDelay = 60_000;
 /** Failures allowed from an IPv6 /48, as a multiple of `perAddress`. */
 const networkFactor = 5;
-/** Number of parts into which a window is divided, so that a sliding window needs little memory. */
-const parts = 10;
 const day = 24 * 3_600_000;
 /** Milliseconds for which an address counts as familiar after a user has logged in from it. */
 export const familiarFor = 30 * day;
-
-/** Failures that count until the last of them is older than the window. Times are milliseconds since the epoch. */
-interface Failures {
-  readonly first: number;
-  last: number;
-  count: number;
-}
 
 /** Failures of a pair or a user. Each failure extends the time for which earlier failures count. */
 export interface Chain {
@@ -107,19 +51,16 @@ export interface MarkedChain extends Chain {
 export class LoginLimiter {
   readonly #limit: () => LoginLimit;
   readonly #clock: () => number;
-  readonly #mark: (text: string) => string;
+  readonly #keys: AttemptKeys;
   /** Failures of pairs, users and accounts that this replica has counted. */
   readonly #chains: BoundedCache<OwnChain>;
   /** Failures that other replicas have counted. */
   readonly #peers = new Map<string, ReadonlyMap<string, Chain>>();
   /** Times at which users and accounts were unlocked, by key. Other replicas may not have reset their counts yet. */
   readonly #unlocked: BoundedCache<number>;
-  /** Parts of the windows of addresses and clients. */
-  readonly #windows: BoundedCache<Failures[]>;
+  readonly #windows: Windows;
   /** Time of the last login of a pair, to within a day. */
   readonly #familiar: BoundedCache<number>;
-  /** Keys of attempts under way. The keys are needed several times, and `leave` must use the same keys as `enter`. */
-  readonly #keys = new WeakMap<Attempt, Keys>();
   readonly #underWay = new UnderWay();
   #changed: (what: 'failures' | 'familiar') => void = () => undefined;
 
@@ -127,10 +68,10 @@ export class LoginLimiter {
   constructor(limit: () => LoginLimit, clock: () => number, mark = (text: string): string => text) {
     this.#limit = limit;
     this.#clock = clock;
-    this.#mark = mark;
+    this.#keys = new AttemptKeys(mark);
     const options = { maxEntries, maxBytes, ttl: familiarFor, clock };
     this.#chains = new BoundedCache({ ...options, name: 'login_failures', sizeOf: () => 200 });
-    this.#windows = new BoundedCache({ ...options, name: 'login_windows', sizeOf: (all) => 80 * all.length });
+    this.#windows = new Windows(() => this.#limit().within, options);
     this.#unlocked = new BoundedCache({ ...options, name: 'unlocked_users' });
     this.#familiar = new BoundedCache({ ...options, name: 'familiar_logins' });
   }
@@ -147,9 +88,7 @@ export class LoginLimiter {
   /** Runs `refuse` with the seconds to wait if this attempt is not allowed now. */
   check(attempt: Attempt, refuse: (seconds: number) => never): void {
     const seconds = this.retryAfter(attempt);
-    if (seconds === 0) return;
-    limitedAttempts.add({ guesses: attempt.guesses });
-    refuse(seconds);
+    if (seconds > 0) this.#refuse(attempt, seconds, refuse);
   }
 
   /** Runs `authenticate` while the attempt is under way (see `enter`), or `refuse` with the seconds to wait. */
@@ -161,15 +100,17 @@ export class LoginLimiter {
   ): Promise<T> {
     const entered = this.enter(attempt, guesses);
     const seconds = typeof entered === 'number' ? entered : await entered;
-    if (seconds > 0) {
-      limitedAttempts.add({ guesses: attempt.guesses });
-      return refuse(seconds);
-    }
+    if (seconds > 0) return this.#refuse(attempt, seconds, refuse);
     try {
       return await authenticate();
     } finally {
       this.leave(attempt, guesses);
     }
+  }
+
+  #refuse<T>({ guesses }: Attempt, seconds: number, refuse: (seconds: number) => T): T {
+    limitedAttempts.add({ guesses });
+    return refuse(seconds);
   }
 
   /**
@@ -193,7 +134,7 @@ export class LoginLimiter {
 
   /** Ends an attempt. Call `failed` or `succeeded` first, unless the attempt had no outcome. */
   leave(attempt: Attempt, guesses = 1): void {
-    this.#underWay.remove(allOf(this.#keysOf(attempt)), guesses);
+    this.#underWay.remove(allOf(this.#keys.of(attempt)), guesses);
   }
 
   /** Returns the seconds to wait, or the key under which too many attempts are under way. */
@@ -204,7 +145,7 @@ export class LoginLimiter {
     if (seconds > 0) return seconds;
     const full = standings.find(({ key, left }) => this.#underWay.count(key) >= left);
     if (full !== undefined) return full.key;
-    this.#underWay.add(allOf(this.#keysOf(attempt)), guesses);
+    this.#underWay.add(allOf(this.#keys.of(attempt)), guesses);
     return 0;
   }
 
@@ -213,19 +154,19 @@ export class LoginLimiter {
     const { maxTries, within, perAddress, perClient } = this.#limit();
     // One network must not use up the limit of a client.
     const perNetwork = Math.max(perAddress, Math.min(perAddress * networkFactor, Math.floor(perClient / 2)));
-    const { pair, addresses, client, owners } = this.#keysOf(attempt);
+    const { pair, addresses, client, owners } = this.#keys.of(attempt);
     // Familiar addresses are exempt from some limits. Otherwise enough failures by anyone would lock out everybody, or
     // a chosen user.
     const isFamiliar = pair !== undefined && this.#isFamiliar(pair, now);
     const standings = (isFamiliar ? addresses.slice(0, 1) : addresses).map((key, at) =>
-      this.#ofWindow(key, at === 0 ? perAddress : perNetwork, now),
+      this.#windows.standing(key, at === 0 ? perAddress : perNetwork, now),
     );
     if (pair !== undefined) {
       const { count, last } = this.#chain(pair, owners, now);
       standings.unshift({ key: pair, left: maxTries - count, until: count < maxTries ? 0 : last + within });
     }
     if (isFamiliar) return standings;
-    if (client !== undefined) standings.push(this.#ofWindow(client, perClient, now));
+    if (client !== undefined) standings.push(this.#windows.standing(client, perClient, now));
     for (const owner of owners) standings.push(this.#ofOwner(owner, owners, now));
     return standings;
   }
@@ -236,32 +177,14 @@ export class LoginLimiter {
     return { key, left: 1, until: last + Math.min(maxDelay, 1_000 * 2 ** (count - firstDelayed)) };
   }
 
-  /**
-   * Returns the standing under the limit of a sliding window. `until` is the time from which the window contains fewer
-   * than `max` failures.
-   */
-  #ofWindow(key: string, max: number, now: number): Standing {
-    const { within } = this.#limit();
-    const failures = this.#read(key, now);
-    const count = countOf(failures);
-    let left = count;
-    let until = 0;
-    for (const { last, count: here } of failures) {
-      if (left < max) break;
-      until = last + within;
-      left -= here;
-    }
-    return { key, left: max - count, until };
-  }
-
   failed(attempt: Attempt): void {
-    const { pair, addresses, client, owners } = this.#keysOf(attempt);
+    const { pair, addresses, client, owners } = this.#keys.of(attempt);
     const now = this.#clock();
     for (const key of defined(pair, ...owners)) {
       const { count } = this.#own(key, owners, now);
       this.#remember(key, { ...this.#chains.get(key), owners, count: count + 1, last: now });
     }
-    for (const key of defined(...addresses, client)) this.#count(key, this.#limit().within / parts);
+    for (const key of defined(...addresses, client)) this.#windows.add(key);
     this.#changed('failures');
   }
 
@@ -270,7 +193,7 @@ export class LoginLimiter {
    * the count of guesses at other accounts.
    */
   succeeded(attempt: Attempt): void {
-    const { pair, owners } = this.#keysOf(attempt);
+    const { pair, owners } = this.#keys.of(attempt);
     if (pair === undefined) return;
     const now = this.#clock();
     const before = this.#familiar.get(pair) ?? -Infinity;
@@ -290,8 +213,8 @@ export class LoginLimiter {
   unlock({ username, email }: Pick<Account, 'username' | 'email'>): void {
     const names = [username, ...(email === undefined ? [] : [email])];
     const all = [
-      ...names.map((name) => this.#userKey('password', name)),
-      ...(['name', 'e-mail'] as const).map((kind) => this.#accountKey(kind, username)),
+      ...names.map((name) => this.#keys.user('password', name)),
+      ...(['name', 'e-mail'] as const).map((kind) => this.#keys.account(kind, username)),
     ];
     for (const key of all) this.#unlocked.set(key, this.#clock(), this.#limit().within);
     const before = this.#chains.entries;
@@ -392,90 +315,10 @@ export class LoginLimiter {
     this.#chains.set(key, chain, this.#limit().within);
   }
 
-  /** Adds a failure to the current part of a window, which covers `length` milliseconds. */
-  #count(key: string, length: number): void {
-    const now = this.#clock();
-    const failures = this.#read(key, now);
-    const current = failures.at(-1);
-    if (current !== undefined && now - current.first < length) {
-      current.count += 1;
-      current.last = now;
-    } else failures.push({ first: now, last: now, count: 1 });
-    this.#windows.set(key, failures, this.#limit().within);
-  }
-
-  /** Returns the parts of a window that still count, oldest first. */
-  #read(key: string, now: number): Failures[] {
-    return this.#windows.get(key)?.filter(({ last }) => now - last < this.#limit().within) ?? [];
-  }
-
   #isFamiliar(pair: string, now: number): boolean {
     const at = this.#familiar.get(pair);
     return at !== undefined && now - at < familiarFor;
   }
-
-  #keysOf(attempt: Attempt): Keys {
-    let keys = this.#keys.get(attempt);
-    if (keys === undefined) this.#keys.set(attempt, (keys = this.#newKeysOf(attempt)));
-    return keys;
-  }
-
-  #newKeysOf(attempt: Attempt): Keys {
-    const { guesses } = attempt;
-    const kind = kinds[guesses];
-    const host = hostOf(attempt.address);
-    const addresses = addressKeys(attempt.address).map((key) => `${kind.address}:${key}`);
-    if (attempt.guesses === 'provider code') return { pair: undefined, addresses, client: undefined, owners: [] };
-    const { client } = attempt;
-    const username = attempt.guesses === 'secret' ? undefined : normalizedLogin(attempt.username);
-    const account = attempt.guesses === 'password' ? attempt.account : undefined;
-    return {
-      pair: this.#mark(`${kind.pair}:${JSON.stringify([username ?? client, host])}`),
-      addresses,
-      client: `${kind.client}:${client}`,
-      owners: [
-        ...(username === undefined ? [] : [this.#userKey(guesses, username)]),
-        ...(username === undefined || account === undefined
-          ? []
-          : [this.#accountKey(username.includes('@') ? 'e-mail' : 'name', account)]),
-      ],
-    };
-  }
-
-  #userKey(guesses: Attempt['guesses'], username: string): string {
-    return this.#mark(`${kinds[guesses].user}:${normalizedLogin(username)}`);
-  }
-
-  /**
-   * Returns the key under which failures at an account are counted. `kind` determines which names share the count: the
-   * e-mail addresses of an account must not reveal its other names.
-   */
-  #accountKey(kind: 'name' | 'e-mail', account: string): string {
-    return this.#mark(`${accountKind}:${JSON.stringify([kind, account])}`);
-  }
-}
-
-/** Keys under which the failures of an attempt are counted. */
-interface Keys {
-  readonly pair: string | undefined;
-  /** Keys of the host and, for IPv6, of its network. A network is allowed more failures than a host. */
-  readonly addresses: readonly string[];
-  readonly client: string | undefined;
-  /** The user, and the account if the account is counted separately. */
-  readonly owners: readonly string[];
-}
-
-const defined = (...keys: readonly (string | undefined)[]): string[] => keys.filter((key) => key !== undefined);
-const allOf = ({ pair, addresses, client, owners }: Keys): string[] => defined(pair, ...addresses, client, ...owners);
-
-/**
- * Standing of an attempt under the limit of a key. `left` is the number of attempts left. `until` is the time from
- * which an attempt is allowed, in milliseconds since the epoch.
- */
-interface Standing {
-  readonly key: string;
-  readonly left: number;
-  readonly until: number;
 }
 
 /** Returns the whole seconds until all limits allow an attempt. */
@@ -487,5 +330,3 @@ function secondsUntil(standings: readonly Standing[], now: number): number {
 const noFailures: Chain = { count: 0, last: 0 };
 
 const weightOf = ({ count }: Chain): number => (count === 0 ? firstDelayed : count);
-
-const countOf = (failures: readonly Failures[]): number => failures.reduce((sum, { count }) => sum + count, 0);

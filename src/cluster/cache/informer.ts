@@ -1,8 +1,10 @@
 import type { Clock } from '../../runtime/time.ts';
 import type { Logger } from '../../runtime/logger.ts';
+import { visitInSlices } from '../../runtime/slice.ts';
 import { keyOf, type ChangeType, type KubeObject } from '../client/kube-object.ts';
 import type { Collection } from './list-watch.ts';
 import { Reflector } from './reflector.ts';
+import { SharedStrings } from './shared-strings.ts';
 import { Synced } from './synced.ts';
 
 type ChangeListener<T> = (type: ChangeType, object: T) => void;
@@ -30,10 +32,11 @@ export class Informer<T extends KubeObject> {
 
   constructor(options: InformerOptions) {
     this.#options = options;
+    const strings = new SharedStrings();
     this.#reflector = new Reflector<T>({
       ...options,
-      decode: (object) => object as T,
-      replace: (items) => this.#replace(items),
+      decode: (object) => strings.share(object) as T,
+      replace: (items, _, stopped) => this.#replace(items, stopped),
       apply: (type, object) => this.#change(type, object),
     });
   }
@@ -48,7 +51,7 @@ export class Informer<T extends KubeObject> {
 
   /** Returns true once the first list is complete. */
   hasSynced(): boolean {
-    return this.#reflector.hasSynced();
+    return this.#synced.done;
   }
 
   /** Resolves when the first list is complete. Throws the signal's reason if the signal is aborted first. */
@@ -83,10 +86,14 @@ export class Informer<T extends KubeObject> {
     return this.#reflector.lastSignOfLife();
   }
 
-  #replace(items: readonly T[]): void {
-    const present = new Set(items.map(keyOf));
-    for (const [key, object] of this.#objects) if (!present.has(key)) this.#change('DELETED', object);
-    for (const object of items) this.#change('ADDED', object);
+  /** Works in slices, because there may be 100,000 objects. Until the end, some objects are from before the list. */
+  async #replace(items: readonly T[], signal: AbortSignal): Promise<void> {
+    const present = new Set<string>();
+    await visitInSlices(items, { signal }, (object) => present.add(keyOf(object)));
+    await visitInSlices(this.#objects, { signal }, ([key, object]) => {
+      if (!present.has(key)) this.#change('DELETED', object);
+    });
+    await visitInSlices(items, { signal }, (object) => this.#change('ADDED', object));
     this.#synced.set();
   }
 

@@ -29,8 +29,11 @@ export interface ReflectorOptions<T> extends Collection {
    * buffer: copy bytes that the item retains. `members`: the members in the bytes, if known.
    */
   decode(object: KubeObject, bytes: Buffer, members?: ObjectMembers): T;
-  /** Replaces all items after a list. */
-  replace(items: readonly T[], resourceVersion: string): void;
+  /**
+   * Replaces all items after a list. No change is applied until the returned promise resolves. `stopped` is aborted when
+   * the reflector stops.
+   */
+  replace(items: readonly T[], resourceVersion: string, stopped: AbortSignal): Promise<void> | void;
   /**
    * Applies a change. Changes arrive in the order of their resourceVersions. For DELETED, `item` is the last version of
    * the object.
@@ -168,7 +171,7 @@ export class Reflector<T> {
       page = await this.#requests.list({ limit, continue: page?.metadata.continue });
       for (const bytes of page.items) items.push(this.#decodeItem(bytes, page));
     } while ((page.metadata.continue ?? '') !== '');
-    this.#replace(items, page.metadata.resourceVersion ?? '');
+    await this.#replace(items, page.metadata.resourceVersion ?? '');
   }
 
   #decodeItem(bytes: Buffer, { kind, apiVersion }: SplitList): T {
@@ -201,7 +204,7 @@ export class Reflector<T> {
       for await (const event of events) {
         try {
           if (this.#state === 'watch') this.#apply(event);
-          else this.#collect(event);
+          else await this.#collect(event);
         } catch (cause) {
           throw cause instanceof KubeError ? cause : new LostEvent('could not apply an event', { cause });
         }
@@ -211,14 +214,16 @@ export class Reflector<T> {
   }
 
   /** Handles an event of a streaming list. */
-  #collect(event: Buffer): void {
+  #collect(event: Buffer): Promise<void> | undefined {
     const { type, object, bytes, members } = parseWatchEvent(event, this.#options.unread);
     if (type === 'DELETED') this.#initialItems.delete(keyOf(object));
     else if (type !== 'BOOKMARK') this.#initialItems.set(keyOf(object), this.#options.decode(object, bytes, members));
     else if (object.metadata.annotations?.['k8s.io/initial-events-end'] === 'true') {
-      this.#replace([...this.#initialItems.values()], object.metadata.resourceVersion ?? '');
+      const items = [...this.#initialItems.values()];
       this.#initialItems.clear();
+      return this.#replace(items, object.metadata.resourceVersion ?? '');
     }
+    return undefined;
   }
 
   /** Handles an event of a watch. */
@@ -233,9 +238,11 @@ export class Reflector<T> {
     this.#resourceVersion = resourceVersion;
   }
 
-  #replace(items: readonly T[], resourceVersion: string): void {
+  async #replace(items: readonly T[], resourceVersion: string): Promise<void> {
     const { log, path } = this.#options;
-    this.#options.replace(items, resourceVersion);
+    const replaced = this.#options.replace(items, resourceVersion, this.#stopped.signal);
+    // Without a promise, `hasSynced` must change in the same turn as the items.
+    if (replaced !== undefined) await replaced;
     this.#resourceVersion = resourceVersion;
     this.#state = 'watch';
     this.#hasSynced = true;

@@ -5,6 +5,7 @@
 import { BoundedCache, InProgress } from '../../runtime/bounded-cache.ts';
 import { iamAPIVersion, sessionsPath } from '../../config/names.ts';
 import { serviceUnavailable } from '../../runtime/errors.ts';
+import { NameIndex } from '../../runtime/name-index.ts';
 import type { KubeClient } from '../../cluster/client/client.ts';
 import type { Clock } from '../../runtime/time.ts';
 import { Informer } from '../../cluster/cache/informer.ts';
@@ -36,7 +37,7 @@ export class SessionStore {
   /** Sessions just written by this replica, until the watch delivers them; 'deleted' for deleted sessions. */
   readonly #written: BoundedCache<Session | 'deleted'>;
   /** Session names by the UID of the user, including expired and revoked sessions. */
-  readonly #ofUser = new Map<string, Set<string>>();
+  readonly #ofUser = new NameIndex();
   /** Reads in progress, by session name. */
   readonly #reads = new InProgress<Promise<Session | undefined>>('session_reads');
   /** Names that reads did not find. */
@@ -105,12 +106,13 @@ export class SessionStore {
 
   /** Returns an upper bound of the number of sessions that `ofUser` returns, without looking them up. */
   countOfUser(userUID: string): number {
-    return this.#ofUser.get(userUID)?.size ?? 0;
+    return this.#ofUser.count(userUID);
   }
 
   /** Returns the known sessions of a user, including expired and revoked sessions. */
   ofUser(userUID: string): Session[] {
-    return [...(this.#ofUser.get(userUID) ?? [])]
+    return this.#ofUser
+      .get(userUID)
       .map((sid) => this.known(sid))
       .filter((session) => session !== undefined)
       .filter((session) => session.spec.userUID === userUID);
@@ -123,7 +125,10 @@ export class SessionStore {
 
   /** Returns the known sessions of all users, including expired and revoked sessions. */
   ofAll(): Session[] {
-    return [...this.#ofUser.keys()].flatMap((userUID) => this.ofUser(userUID));
+    const unwatched = [...this.#written].flatMap(([sid, session]) =>
+      session === 'deleted' || this.watched(sid) !== undefined ? [] : [session],
+    );
+    return [...this.allWatched(), ...unwatched];
   }
 
   /** Reads a session from the cluster. Concurrent calls share one read. */
@@ -200,16 +205,13 @@ export class SessionStore {
   }
 
   #note({ metadata, spec }: Session): void {
-    const sids = this.#ofUser.get(spec.userUID) ?? new Set();
-    this.#ofUser.set(spec.userUID, sids.add(metadata.name));
+    this.#ofUser.add(spec.userUID, metadata.name);
     // The session of a device has no user before a user approves it.
-    if (spec.userUID !== '') this.#ofUser.get('')?.delete(metadata.name);
+    if (spec.userUID !== '') this.#ofUser.delete('', metadata.name);
   }
 
   #forget({ metadata, spec }: Session): void {
-    const sids = this.#ofUser.get(spec.userUID);
-    sids?.delete(metadata.name);
-    if (sids?.size === 0) this.#ofUser.delete(spec.userUID);
+    this.#ofUser.delete(spec.userUID, metadata.name);
   }
 }
 

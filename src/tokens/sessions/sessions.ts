@@ -7,6 +7,7 @@ import { serviceUnavailable } from '../../runtime/errors.ts';
 import type { KubeClient } from '../../cluster/client/client.ts';
 import type { Clock } from '../../runtime/time.ts';
 import type { Logger } from '../../runtime/logger.ts';
+import { Slice } from '../../runtime/slice.ts';
 import { hashToken, isSessionID, newSessionID, type RefreshTokens } from '../refresh-tokens.ts';
 import { SessionCreation } from './creation.ts';
 import { Codes } from './codes.ts';
@@ -181,14 +182,17 @@ export class Sessions {
   async dismiss(dismissed: Dismissed): Promise<void> {
     const { userUID } = dismissed;
     const known = userUID === undefined ? this.#store.ofAll() : this.#store.ofUser(userUID);
-    const all = known.filter(({ spec }) => isDismissedBy(spec, dismissed));
     const before = this.#dismissing;
     const revokeEach = async (): Promise<void> => {
       await before;
-      for (const { metadata } of all) {
+      const slice = new Slice();
+      for (const { metadata } of known) {
+        if (slice.isOver) await slice.next();
+        if (this.#isStopped) return;
         // Another replica may have revoked the session in the meantime.
         const session = this.#store.known(metadata.name);
-        if (this.#isStopped || session === undefined || this.#lifetimes.isOver(session)) continue;
+        if (session === undefined || !isDismissedBy(session.spec, dismissed)) continue;
+        if (this.#lifetimes.isOver(session)) continue;
         try {
           await this.revoke(metadata.name);
         } catch (error) {

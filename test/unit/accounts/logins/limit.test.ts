@@ -1,12 +1,8 @@
 // evidence: login-limit
 import { describe, expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
-import {
-  LoginLimiter,
-  type Attempt,
-  type LoginAttempt,
-  type SecretAttempt,
-} from '../../../../src/accounts/logins/limit.ts';
+import type { Attempt, LoginAttempt, SecretAttempt } from '../../../../src/accounts/logins/attempt.ts';
+import { LoginLimiter } from '../../../../src/accounts/logins/limit.ts';
 
 const second = 1_000;
 const minute = 60 * second;

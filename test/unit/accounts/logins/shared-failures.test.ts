@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { LoginLimiter, type LoginAttempt } from '../../../../src/accounts/logins/limit.ts';
+import type { LoginAttempt } from '../../../../src/accounts/logins/attempt.ts';
+import { LoginLimiter } from '../../../../src/accounts/logins/limit.ts';
 import { SharedFailures } from '../../../../src/accounts/logins/shared-failures.ts';
 import { loginFailuresPath } from '../../../../src/config/names.ts';
 import { KubeError, unreachable } from '../../../../src/cluster/client/kube-error.ts';

@@ -50,6 +50,22 @@ describe('an informer', () => {
     await informer.waitForSync();
   });
 
+  test('other tasks run while an informer replaces many objects after a list', async () => {
+    const { cluster, informer } = await lab();
+    const count = 50_000;
+    const turns = new Set<number>();
+    let turn = 0;
+    const timer = setInterval(() => (turn += 1));
+    informer.onChange(() => turns.add(turn));
+    await cluster.last.open();
+    const events = Array.from({ length: count }, (_, index) => event('ADDED', `name-${index}`, '5'));
+    await cluster.last.send(...events, bookmark('10', true));
+    await informer.waitForSync();
+    clearInterval(timer);
+    expect(informer.size).toBe(count);
+    expect(turns.size).toBeGreaterThan(1);
+  });
+
   test('an informer reports the differences between two lists as changes', async () => {
     const { cluster, clock, informer, changes } = await lab();
     await cluster.last.open();

@@ -33,7 +33,7 @@ async function lab(options: { watchSeconds?: number; fieldSelector?: string } = 
       expect(JSON.parse(bytes.toString())).toEqual(object);
       return `${object.kind}/${object.metadata.name}@${object.metadata.resourceVersion}`;
     },
-    replace: (items, version) => calls.push(`replace ${items.join(',')} at ${version}`),
+    replace: (items, version) => void calls.push(`replace ${items.join(',')} at ${version}`),
     apply: (type, item) => calls.push(`${type} ${item}`),
     bookmark: (version) => calls.push(`bookmark ${version}`),
   });
