@@ -4,6 +4,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { output } from '../../../hack/cluster/exec.ts';
 import { programs } from '../../../hack/cluster/programs.ts';
+import { until } from '../../../hack/cluster/until.ts';
 import { isKubeError } from '../../../src/cluster/client/kube-error.ts';
 import type { Cluster } from '../cluster.ts';
 import { nodeName } from '../node/identities.ts';
@@ -102,16 +103,19 @@ const listing = (label: string, client: ServiceClient, token: string): Load => (
   },
 });
 
+/** A program of the cluster may be stopped while clients repeat requests. */
+const checkNothing = (): Promise<void> => Promise.resolve();
+
 /**
  * Lists through kube-apiserver, which returns 503 if the replica that it selected does not respond. `retries` is true
  * for clients that repeat such a request.
  */
-function aggregatedListing({ kube, until }: Cluster, retries: boolean): Load {
+function aggregatedListing({ kube }: Cluster, retries: boolean): Load {
   const list = async (): Promise<void> => void (await kube.json(nodesPath.replace('/kapis', '/apis')));
   return {
     label: 'lists through kube-apiserver',
     pause: 100,
-    act: retries ? () => until('kube-apiserver reaches a replica', list) : list,
+    act: retries ? () => until('kube-apiserver reaches a replica', checkNothing, () => list().then(() => true)) : list,
   };
 }
 
