@@ -19,9 +19,8 @@ const argued: Readonly<Record<string, readonly string[]>> = {
   ],
   'its keys are names or uids of cluster objects, so it is no larger than the cluster': [
     'accounts/directory/account-index AccountIndex all',
-    'accounts/directory/account-index AccountIndex names',
     'accounts/logins/limit LoginLimiter peers',
-    'tokens/sessions/session-store SessionStore ofUser',
+    'runtime/name-index NameIndex names',
     'accounts/directory/user-conditions UserConditions waiting',
     'accounts/directory/user-conditions UserConditions sharing',
     'accounts/directory/users Users names',
@@ -46,6 +45,7 @@ const argued: Readonly<Record<string, readonly string[]>> = {
   ],
   'its keys are strings from cluster objects, and their total length is limited': [
     'cluster/cache/managed-fields ManagedFields templates',
+    'cluster/cache/shared-strings SharedStrings strings',
   ],
   'its keys are names in the configuration, or it follows the configuration': [
     'accounts/directory/directory Directory parameters',
@@ -131,6 +131,7 @@ const argued: Readonly<Record<string, readonly string[]>> = {
     'resources/selected-by followSelecting stops',
     'runtime/promises mapConcurrent results',
     'cluster/cache/arena tidy batch',
+    'cluster/cache/informer replace present',
     'cluster/cache/selection orderByValue rows',
     'cluster/cache/selection make passed',
     'cluster/cache/selection makeIndex index',

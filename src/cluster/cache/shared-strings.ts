@@ -1,5 +1,7 @@
 /** Minimum length of a shared string. V8 already shares shorter strings that `JSON.parse` returns. */
 const minLength = 11;
+/** Maximum length of a shared string, which limits the memory of strings whose objects are gone. */
+const maxLength = 512;
 /** Maximum strings that are remembered. After that, all strings are forgotten, and frequent strings soon return. */
 const maxStrings = 8_192;
 
@@ -16,7 +18,7 @@ export class SharedStrings {
     for (const key in members) {
       const member = members[key];
       if (typeof member === 'string') {
-        if (member.length >= minLength) members[key] = this.#shared(member);
+        if (member.length >= minLength && member.length <= maxLength) members[key] = this.#shared(member);
       } else if (typeof member === 'object' && member !== null) this.share(member);
     }
     return value;
