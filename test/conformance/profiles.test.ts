@@ -70,7 +70,9 @@ test('a heap profile contains functions, positions and sizes, but no values of a
     ...Array.from({ length: 50 }, () => lab.token({ ...login, password: secret, client_secret: secret })),
   ]);
   const { keys, texts } = partsOf(response.json());
-  expect([...keys].toSorted()).toEqual([
+  // V8 removes the samples of objects that garbage collection has freed.
+  const ofSamples = ['nodeId', 'ordinal', 'size'];
+  expect([...keys].filter((key) => !ofSamples.includes(key)).toSorted()).toEqual([
     'callFrame',
     'children',
     'columnNumber',
@@ -78,12 +80,9 @@ test('a heap profile contains functions, positions and sizes, but no values of a
     'head',
     'id',
     'lineNumber',
-    'nodeId',
-    'ordinal',
     'samples',
     'scriptId',
     'selfSize',
-    'size',
     'url',
   ]);
   for (const value of [secret, headers.authorization.split(' ')[1] ?? ''])
