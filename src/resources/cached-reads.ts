@@ -22,20 +22,23 @@ import type { Lanes } from '../apimachinery/watch/lanes.ts';
 import type { WatchRequest } from '../apimachinery/watch/watch.ts';
 import { Watches } from '../apimachinery/watch/watches.ts';
 
-/** Filters for visible namespaces. Many requests use the same set. */
-const visibleFilters = new WeakMap<ReadonlySet<string>, ObjectFilter<unknown>>();
 /** Maximum length of a list of namespaces that is part of a key. Longer lists are replaced by their digest. */
 const maxListLength = 256;
 
 /** Returns a filter for the objects whose namespace, or whose name, is in the set. */
 function isIn(property: 'namespace' | 'name', names: ReadonlySet<string>): ObjectFilter<unknown> {
-  const known = visibleFilters.get(names);
-  if (known !== undefined) return known;
   const sorted = [...names].toSorted();
   const list = JSON.stringify(sorted);
   const key = list.length > maxListLength ? hash('sha256', list) : list;
-  const filter = sharedFilter(`namespaces=${key}`, (object) => names.has(object[property]), inIndex(property, sorted));
-  visibleFilters.set(names, filter);
+  return sharedFilter(`namespaces=${key}`, (object) => names.has(object[property]), inIndex(property, sorted));
+}
+
+/** Filters by the set of visible namespaces. Many requests use the same set, and each set is of one resource. */
+const visibleFilters = new WeakMap<ReadonlySet<string>, ObjectFilter<unknown>>();
+
+function isVisible(property: 'namespace' | 'name', visible: ReadonlySet<string>): ObjectFilter<unknown> {
+  let filter = visibleFilters.get(visible);
+  if (filter === undefined) visibleFilters.set(visible, (filter = isIn(property, visible)));
   return filter;
 }
 
@@ -50,7 +53,7 @@ function scopeFilters<F>(
   const name = copied(info.name);
   const filters: ObjectFilter<F>[] = [];
   if (namespaced && namespace !== '') filters.push(isIn('namespace', new Set([namespace])));
-  else if (visible !== undefined) filters.push(isIn(namespaced ? 'namespace' : 'name', visible));
+  else if (visible !== undefined) filters.push(isVisible(namespaced ? 'namespace' : 'name', visible));
   if (name !== '')
     filters.push(sharedFilter(`object=${name}`, (object) => object.name === name, inIndex('name', [name])));
   return filters;

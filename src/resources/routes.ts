@@ -1,5 +1,6 @@
 /** Routes of resources at /kapis and /apis. */
 import type { Authorizer } from '../auth/authorizers/authorizer.ts';
+import { cacheLast } from '../runtime/cache-last.ts';
 import { authorizedByResource } from '../http/access.ts';
 import { defineRoute } from '../http/define-route.ts';
 import { parsedByHandler } from '../http/request/parameters.ts';
@@ -39,15 +40,6 @@ export interface KapisDeps extends ApisDeps, GenericParts {
 
 const isReadingGroup = ({ group, version }: ApiGroupVersion): boolean =>
   group === readingGroup.group && version === readingGroup.version;
-
-/** Returns a function that caches the result of `make` for the last argument. */
-function cacheLast<A, B>(make: (argument: A) => B): (argument: A) => B {
-  let last: { readonly argument: A; readonly result: B } | undefined;
-  return (argument) => {
-    if (last?.argument !== argument) last = { argument, result: make(argument) };
-    return last.result;
-  };
-}
 
 /**
  * Returns the groups of the resources. The group resources.platform.io also contains the resources of the cluster and

@@ -21,7 +21,7 @@ import { cpuTime, memory } from './processes.ts';
 import { loginForm, makeUsers, type User, type Users } from './readers.ts';
 import { problemOf, request } from './requests.ts';
 import { startSite, type Site } from './site.ts';
-import { median } from './statistics.ts';
+import { median, mediansOf } from './statistics.ts';
 import { figure } from './table.ts';
 
 export interface AccountSizes {
@@ -220,17 +220,8 @@ async function measureLoad(
     if (round > 0) writes.push(perSecond);
     step.end(true);
   }
-  const medians = (loads: readonly Load[]): Load => {
-    const of = (key: keyof Load): number => median(loads.map((load) => load[key]));
-    return {
-      loginsPerSecond: of('loginsPerSecond'),
-      loginCPU: of('loginCPU'),
-      refreshesPerSecond: of('refreshesPerSecond'),
-      refreshCPU: of('refreshCPU'),
-    };
-  };
   return {
-    load: { few: medians(all.few), many: medians(all.many) },
+    load: { few: mediansOf(all.few), many: mediansOf(all.many) },
     writesPerSecond: median(writes),
     lost,
   };

@@ -7,7 +7,7 @@ import type { Case, Server, Subject } from './cases.ts';
 import { changesIn } from './changes.ts';
 import type { Measured } from './job.ts';
 import { cpuTime, memory } from './processes.ts';
-import { median } from './statistics.ts';
+import { median, mediansOf } from './statistics.ts';
 
 /** Number of rounds that are counted by default. */
 const usualRounds = 3;
@@ -89,24 +89,10 @@ export async function measureCase(
   return subjects.map((subject, index) => {
     const all = measured[index] ?? [];
     const figures = all.map((one) => figuresOf(subject, one, rest));
-    const medianOf = (key: keyof Figures): number => median(figures.map((one) => one[key]));
     return {
       subject,
       rounds: figures,
-      figures: {
-        cpu: medianOf('cpu'),
-        behind: medianOf('behind'),
-        alone: medianOf('alone'),
-        cores: medianOf('cores'),
-        perSecond: medianOf('perSecond'),
-        p50: medianOf('p50'),
-        p99: medianOf('p99'),
-        rss: medianOf('rss'),
-        peak: medianOf('peak'),
-        bytes: medianOf('bytes'),
-        generator: medianOf('generator'),
-        changes: medianOf('changes'),
-      },
+      figures: mediansOf(figures),
       problems: [...new Set(all.flatMap(({ problems }) => problems))],
     };
   });

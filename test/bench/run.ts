@@ -215,10 +215,7 @@ export class Run {
   }
 
   async #flood(): Promise<void> {
-    const { changes } = this.#stand;
-    await changes.setRate(0);
-    const one = await this.#attempt('flood', () => measureFlood(this.#stand, this.#signal));
-    await changes.setRate(changesPerSecond);
+    const one = await this.#withoutChanges('flood', () => measureFlood(this.#stand, this.#signal));
     if (one === undefined) return;
     this.#right &&= one.problems.length === 0;
     console.log(`\n${describeFlood(one)}`);
@@ -246,10 +243,7 @@ export class Run {
   }
 
   async #myNamespaces(): Promise<void> {
-    const { changes } = this.#stand;
-    await changes.setRate(0);
-    const one = await this.#attempt('my-namespaces', () => measureMyNamespaces(this.#stand, this.#signal));
-    await changes.setRate(changesPerSecond);
+    const one = await this.#withoutChanges('my-namespaces', () => measureMyNamespaces(this.#stand, this.#signal));
     if (one === undefined) return;
     this.#right &&= one.problems.length === 0;
     console.log(`\n${describeMyNamespaces(one)}`);
@@ -257,10 +251,7 @@ export class Run {
   }
 
   async #logs(): Promise<void> {
-    const { changes } = this.#stand;
-    await changes.setRate(0);
-    const one = await this.#attempt('logs', () => measureLogs(this.#stand, this.#signal));
-    await changes.setRate(changesPerSecond);
+    const one = await this.#withoutChanges('logs', () => measureLogs(this.#stand, this.#signal));
     if (one === undefined) return;
     this.#right &&= one.problems.length === 0;
     console.log(`\n${describeLogs(one)}`);
@@ -269,6 +260,15 @@ export class Run {
     this.#others['logs: export ÷ direct'] = rates.ours / rates.direct;
     this.#others['logs: second half ÷ first'] = rss.secondHalf / rss.firstHalf;
     this.#others['logs: page ÷ alone'] = pages.during.p50 / pages.idle.p50;
+  }
+
+  /** Measures while no node changes. */
+  async #withoutChanges<T>(name: string, work: () => Promise<T>): Promise<T | undefined> {
+    const { changes } = this.#stand;
+    await changes.setRate(0);
+    const result = await this.#attempt(name, work);
+    await changes.setRate(changesPerSecond);
+    return result;
   }
 
   /** Reports a failed measurement, and continues with the other measurements. */

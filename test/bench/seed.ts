@@ -56,32 +56,38 @@ async function fill(folder: string, size: Size): Promise<void> {
   const ports = await choosePorts(folder, ['etcd', 'etcd-peer'], false);
   const running = await start(folder, 'etcd', [etcd, ...etcdFlags(folder, ports.etcd, ports['etcd-peer'])]);
   try {
-    await put(ports.etcd, size, () => assertAlive(folder, [running]));
+    const check = (): Promise<void> => assertAlive(folder, [running]);
+    await put(ports.etcd, size, check, perTransaction);
   } finally {
     await stop(folder, running, 'SIGTERM');
   }
 }
 
-/** Writes the objects to the etcd on this port. */
-export const put = (port: number, size: Size, check: () => Promise<void>): Promise<void> =>
-  putObjects(port, objects(size), `making ${described(size)}`, check);
+/** Writes the objects of a cluster of this size, see `putObjects`. */
+export const put = (port: number, size: Size, check: () => Promise<void>, atATime = 1): Promise<void> =>
+  putObjects(port, objects(size), `making ${described(size)}`, check, atATime);
 
 function described(size: Size): string {
   const made = Object.entries(size).filter(([, count]) => Number(count) > 0);
   return made.map(([kind, count]) => `${count} ${kind}`).join(', ') || 'no objects';
 }
 
-/** Writes objects by the keys that kube-apiserver uses. `what` describes them in the output. */
+/**
+ * Writes objects to the etcd on this port, by the keys that kube-apiserver uses. `what` describes them in the output.
+ * `atATime` is the number of objects per transaction. It must be 1 while kube-apiserver runs: all objects of a
+ * transaction have the same resourceVersion, so a watch that resumes at one of them misses the others.
+ */
 export async function putObjects(
   port: number,
   all: Iterable<StoredAt>,
   what: string,
   check: () => Promise<void>,
+  atATime = 1,
 ): Promise<void> {
   const url = `http://127.0.0.1:${port}`;
   await until('etcd is healthy', check, async () => (await fetch(`${url}/health`)).ok);
   const step = progress(what);
-  const parts = inParts(all);
+  const parts = inParts(all, atATime);
   let done = 0;
   const worker = async (): Promise<void> => {
     for (const part of parts) {
@@ -104,11 +110,11 @@ export async function putObjects(
   }
 }
 
-function* inParts<T>(items: Iterable<T>): Generator<T[]> {
+function* inParts<T>(items: Iterable<T>, size: number): Generator<T[]> {
   let part: T[] = [];
   for (const item of items) {
     part.push(item);
-    if (part.length < perTransaction) continue;
+    if (part.length < size) continue;
     yield part;
     part = [];
   }

@@ -6,7 +6,7 @@ import { cpuTime, memory } from './processes.ts';
 import { problemOf, request, type Expected } from './requests.ts';
 import { listedAt } from './site.ts';
 import type { Stand } from './stand.ts';
-import { median } from './statistics.ts';
+import { mediansOf } from './statistics.ts';
 
 /** Times in milliseconds since the start of the process, unless a property states another unit. */
 export interface StartFigures {
@@ -28,14 +28,7 @@ const timeout = 120_000;
 export async function measureStarts(stand: Stand, signal: AbortSignal): Promise<StartFigures> {
   const all: StartFigures[] = [];
   for (let time = 0; time < times; time++) all.push(await measureStart(stand, `start-${time + 1}`, signal));
-  const medianOf = (key: keyof StartFigures): number => median(all.map((one) => one[key]));
-  return {
-    ready: medianOf('ready'),
-    firstList: medianOf('firstList'),
-    listAfterUpstream: medianOf('listAfterUpstream'),
-    cpu: medianOf('cpu'),
-    rss: medianOf('rss'),
-  };
+  return mediansOf(all);
 }
 
 async function measureStart({ site }: Stand, name: string, signal: AbortSignal): Promise<StartFigures> {

@@ -6,6 +6,12 @@ export const quantile = (sorted: ArrayLike<number>, share: number): number =>
 
 export const median = (values: Iterable<number>): number => quantile(ascending(values), 0.5);
 
+/** Returns the median of each figure of several measurements. */
+export function mediansOf<K extends string>(all: readonly Readonly<Record<K, number>>[]): Record<K, number> {
+  const keys = Object.keys(all[0] ?? {}) as K[];
+  return Object.fromEntries(keys.map((key) => [key, median(all.map((one) => one[key]))])) as Record<K, number>;
+}
+
 /**
  * Comparison of two samples by two tests. The p-value of a test (`…Chance`) is the probability of a difference at least
  * as large between samples of the same distribution.

@@ -4,6 +4,7 @@
 import type { PlatformConfiguration } from '../../config/schema.ts';
 import type { Identity } from '../../tokens/sessions/session.ts';
 import type { SecretKeyRef, SecretRefs } from '../../cluster/secret-refs.ts';
+import { cacheLast } from '../../runtime/cache-last.ts';
 import { passwordSecretOf, type User, type Users } from './users.ts';
 import { changedKey, credentialOf, rehashedKey, unlockedKey, type Credential } from './credentials.ts';
 import { createHash } from 'node:crypto';
@@ -23,17 +24,11 @@ export function uuidV5(namespace: string, name: string): string {
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20, 32)}`;
 }
 
-/** Namespace of the issuer that was used last, because a server rarely changes its issuer. */
-const last = { issuer: '', namespace: '' };
+/** Returns the namespace of the uids of configured users. A server rarely changes its issuer. */
+const namespaceOf = cacheLast((issuer: string) => uuidV5(urlNamespace, issuer));
 
 /** Returns the uid of a configured user. The uid is the same on every replica and after every restart. */
-export function configuredUserUID(issuer: string, username: string): string {
-  if (issuer !== last.issuer) {
-    last.namespace = uuidV5(urlNamespace, issuer);
-    last.issuer = issuer;
-  }
-  return uuidV5(last.namespace, username);
-}
+export const configuredUserUID = (issuer: string, username: string): string => uuidV5(namespaceOf(issuer), username);
 
 export interface Account extends Credential {
   readonly username: string;
