@@ -1,6 +1,6 @@
 /**
- * Benchmarks that do not use the control planes of the other cases. Except for `accounts`, our server runs in its own
- * process with an in-memory cluster.
+ * Benchmarks that do not use the control planes of the other cases. `accounts` and `my-namespaces` start control planes of
+ * their own. For the others, our server runs in its own process with an in-memory cluster.
  */
 import { accountFindings, describeAccounts, measureAccounts, type AccountSizes } from './accounts.ts';
 import { describeEventLoop, measureEventLoop } from './event-loop.ts';
@@ -8,6 +8,7 @@ import { describeFairness, isRefused, measureFairness } from './fairness.ts';
 import { describeFollowing, followingFigures, measureFollowing } from './following.ts';
 import { verdicts } from './goals.ts';
 import { describeHotPath, isTooSlow, measureHotPath } from './hot-path.ts';
+import { describeMyNamespaces, measureMyNamespaces, namespaceFindings } from './my-namespaces.ts';
 
 export interface AloneOptions extends AccountSizes {
   /** State folder of the benchmark. */
@@ -32,6 +33,14 @@ export const aloneCases: ReadonlyMap<string, Measure> = new Map<string, Measure>
       const value = await measureAccounts(dir, sizes, signal);
       const goals = verdicts({ cases: {}, terms: {}, others: accountFindings(value) });
       return { value, text: [describeAccounts(value), ...goals].join('\n'), isRight: value.problems.length === 0 };
+    },
+  ],
+  [
+    'my-namespaces',
+    async ({ dir, signal }) => {
+      const value = await measureMyNamespaces(dir, signal);
+      const goals = verdicts({ cases: {}, terms: {}, others: namespaceFindings(value) });
+      return { value, text: [describeMyNamespaces(value), ...goals].join('\n'), isRight: value.problems.length === 0 };
     },
   ],
   [

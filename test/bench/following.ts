@@ -9,7 +9,6 @@ import { fileURLToPath } from 'node:url';
 import { nodeFlags } from '../../hack/run/server.ts';
 import type { Followed } from './follower.ts';
 import type { Replay } from './replay.ts';
-import { median } from './statistics.ts';
 import { figure } from './table.ts';
 
 export const rates = [10, 100, 1_000] as const;
@@ -24,31 +23,53 @@ export interface FollowingCost {
 }
 
 const nodes = 5_000;
-const rounds = 3;
-const seconds = 5;
+/** A measurement lasts at least this many seconds and changes, so that it includes the usual garbage collections. */
+const minimum = { seconds: 15, changes: 500 } as const;
 /** Milliseconds for a new rate to settle. */
 const settle = 1_000;
 /** Rate and seconds of the changes before the first round: V8 has then compiled the code, as in an older server. */
 const warmUp = { rate: 500, seconds: 10 } as const;
+/**
+ * Milliseconds after the warm-up. After busy times, V8 collects garbage twice, with pauses of 8 s. A collection of the
+ * whole heap takes as long as following 50 changes.
+ */
+const quietTime = 20_000;
 
 interface Follower {
   readonly replay: ChildProcess;
   readonly child: ChildProcess;
 }
 
-async function start(what: 'cache' | 'lines'): Promise<Follower> {
-  const replay = fork(fileURLToPath(import.meta.resolve('./replay.ts')), [String(nodes)]);
-  const [served] = (await once(replay, 'message')) as [Replay];
-  const args = [what, JSON.stringify(served)];
-  const child = fork(fileURLToPath(import.meta.resolve('./follower.ts')), args, { execArgv: nodeFlags });
-  await once(child, 'message');
+async function start(what: 'cache' | 'lines', started: ChildProcess[]): Promise<Follower> {
+  const run = (file: string, args: readonly string[], execArgv: string[] = []): ChildProcess => {
+    const child = fork(fileURLToPath(import.meta.resolve(file)), args, { execArgv });
+    started.push(child);
+    return child;
+  };
+  const replay = run('./replay.ts', [String(nodes)]);
+  const served = await messageOf<Replay>(replay);
+  const child = run('./follower.ts', [what, JSON.stringify(served)], nodeFlags);
+  await messageOf(child);
   return { replay, child };
 }
 
-async function report({ child }: Follower): Promise<Followed> {
+/** Returns the next message of a process. Throws if the process ends first. */
+async function messageOf<T>(child: ChildProcess): Promise<T> {
+  const over = new AbortController();
+  try {
+    const exit = once(child, 'exit', { signal: over.signal }).then(([code]) => {
+      throw new Error(`${child.spawnfile} ended with ${code}`);
+    });
+    const [message] = (await Promise.race([once(child, 'message', { signal: over.signal }), exit])) as [T];
+    return message;
+  } finally {
+    over.abort();
+  }
+}
+
+function report({ child }: Follower): Promise<Followed> {
   child.send('report');
-  const [followed] = (await once(child, 'message')) as [Followed];
-  return followed;
+  return messageOf(child);
 }
 
 /** Returns the CPU time per change in milliseconds. */
@@ -56,28 +77,26 @@ async function cost(follower: Follower, rate: number): Promise<number> {
   follower.replay.send(rate);
   await sleep(settle);
   const before = await report(follower);
-  await sleep(seconds * 1000);
+  await sleep(Math.max(minimum.seconds, minimum.changes / rate) * 1000);
   const after = await report(follower);
   follower.replay.send(0);
   return (after.cpu - before.cpu) / (after.changes - before.changes);
 }
 
 export async function measureFollowing(): Promise<FollowingCost[]> {
-  const cache = await start('cache');
-  const lines = await start('lines');
+  const started: ChildProcess[] = [];
   try {
+    const cache = await start('cache', started);
+    const lines = await start('lines', started);
     for (const { replay } of [cache, lines]) replay.send(warmUp.rate);
     await sleep(warmUp.seconds * 1000);
     for (const { replay } of [cache, lines]) replay.send(0);
+    await sleep(quietTime);
     const costs: FollowingCost[] = [];
-    for (let round = 0; round < rounds; round += 1)
-      for (const rate of rates) costs.push({ rate, cache: await cost(cache, rate), lines: await cost(lines, rate) });
-    return rates.map((rate) => {
-      const all = costs.filter((one) => one.rate === rate);
-      return { rate, cache: median(all.map((one) => one.cache)), lines: median(all.map((one) => one.lines)) };
-    });
+    for (const rate of rates) costs.push({ rate, cache: await cost(cache, rate), lines: await cost(lines, rate) });
+    return costs;
   } finally {
-    for (const { replay, child } of [cache, lines]) for (const one of [replay, child]) one.disconnect();
+    for (const one of started) if (one.connected) one.disconnect();
   }
 }
 

@@ -55,7 +55,8 @@ reveals the reason. "logs" fills an OpenSearch, which takes minutes. "fairness" 
 each shared resource while twenty others use it; "event-loop" sends the most expensive input of each endpoint. "hot-path" compares each shortcut
 of the hot path with the code without it and fails if it saves too little. "changes" follows a replayed watch of 5,000 nodes at
 10, 100 and 1,000 changes per second. These four need no control plane.
-"accounts" starts two control planes, one of them with USERS users and SESSIONS sessions, and compares our servers.`;
+"accounts" starts two control planes, one of them with USERS users and SESSIONS sessions, and compares our servers. "my-namespaces" starts
+one with 20,000 namespaces.`;
 
 /** The path is fixed, so that a benchmark cleans up after an earlier benchmark that was killed. */
 const dir = join(tmpdir(), `platform-apiserver-bench-${userInfo().uid}`);

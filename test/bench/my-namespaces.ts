@@ -2,21 +2,24 @@
  * Measures pages of "my namespaces": lists of a caller without cluster-wide rights whom RoleBindings name in a quarter
  * of all namespaces (ADR 16).
  */
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { build } from '../../hack/build.ts';
 import { choosePorts } from '../../hack/cluster/ports.ts';
 import { findAll, stop } from '../../hack/cluster/processes.ts';
 import { until } from '../../hack/cluster/until.ts';
 import { createKubeClient } from '../../src/cluster/client/client.ts';
 import { labels, type Subject } from './cases.ts';
-import { sendOnce } from './connection.ts';
+import { changesOf } from './changes.ts';
+import { sendOnce, type Target } from './connection.ts';
 import { concurrency, roundSeconds } from './job.ts';
 import { measureCase } from './measure.ts';
 import { member, memberNamespaces, teamNamespaces } from './objects.ts';
 import { pageSize, paths } from './paths.ts';
-import { callers } from './readers.ts';
+import { callers, makeUsers } from './readers.ts';
 import { problemOf, request, type Request } from './requests.ts';
 import { putObjects } from './seed.ts';
-import type { Stand } from './stand.ts';
+import { startSite, type Site } from './site.ts';
 import { figure } from './table.ts';
 
 export interface MyNamespaces {
@@ -33,9 +36,22 @@ export interface MyNamespaces {
 /** Milliseconds until kube-apiserver's authorizer and our server have noticed all RoleBindings. */
 const settle = 20_000;
 const rounds = 5;
+/** Name of the state folder. */
+export const namespacesFolder = 'my-namespaces';
 
-export async function measureMyNamespaces({ small, smallChanges }: Stand, signal: AbortSignal): Promise<MyNamespaces> {
-  const { ours, kubeApiserver, dir, kubeconfig } = small;
+export async function measureMyNamespaces(dir: string, signal: AbortSignal): Promise<MyNamespaces> {
+  await build();
+  const site = await startSite(join(dir, namespacesFolder), { nodes: 0, pods: 0 }, await makeUsers());
+  try {
+    return await measure(site, signal);
+  } finally {
+    await site.close();
+  }
+}
+
+async function measure(site: Site, signal: AbortSignal): Promise<MyNamespaces> {
+  const { ours, kubeApiserver, dir, kubeconfig } = site;
+  const { file } = await changesOf(site, 0);
   // kube-controller-manager would create objects in each namespace during the measurement.
   for (const one of findAll(dir)) if (one.name === 'kube-controller-manager') await stop(dir, one, 'SIGKILL');
   const { etcd } = await choosePorts(dir, ['etcd'], true);
@@ -66,7 +82,7 @@ export async function measureMyNamespaces({ small, smallChanges }: Stand, signal
       requests: Array.from({ length: callers }, () => one),
       pids: ours.pids,
       behind: kubeApiserver.pids,
-      changes: smallChanges.file,
+      changes: file,
       concurrency,
       seconds: roundSeconds,
     },
@@ -106,11 +122,14 @@ async function memberToken(kubeconfig: string): Promise<string> {
 }
 
 /** Returns the number of access reviews that the server has sent. */
-async function reviews(target: Stand['site']['ours']['plain'], token: string | undefined): Promise<number> {
+async function reviews(target: Target, token: string | undefined): Promise<number> {
   const { body } = await sendOnce(target, request(paths.metrics, {}, { token }).text);
   const counts = String(body).matchAll(/^platform_apiserver_access_review_duration_seconds_count\S* (\d+)$/gm);
   return [...counts].reduce((sum, [, count]) => sum + Number(count), 0);
 }
+
+/** Returns the figures that have goals. */
+export const namespaceFindings = ({ mine }: MyNamespaces) => ({ 'my namespaces: ms': mine });
 
 export function describeMyNamespaces({ first, mine, all, reviewsPerSecond, problems }: MyNamespaces): string {
   if (problems.length > 0) return `my-namespaces: WRONG: ${problems.join('; ')}`;

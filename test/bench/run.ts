@@ -13,7 +13,6 @@ import { measureHeld } from './held.ts';
 import { describeLogs, measureLogs } from './logs.ts';
 import { describeLoginFailures, measureLoginFailures } from './login-failures.ts';
 import { measureCase, measureRest, type AtRest, type Figures } from './measure.ts';
-import { describeMyNamespaces, measureMyNamespaces } from './my-namespaces.ts';
 import { measureMemory } from './memory.ts';
 import { measureRevocation } from './revocation.ts';
 import type { Stand } from './stand.ts';
@@ -46,7 +45,6 @@ export const otherNames: readonly string[] = [
   'flood',
   'login',
   'revocation',
-  'my-namespaces',
   'logs',
 ];
 
@@ -89,7 +87,6 @@ export class Run {
     if (wanted.includes('flood')) await this.#flood();
     if (wanted.includes('login')) await this.#logins();
     if (wanted.includes('revocation')) await this.#revocation();
-    if (wanted.includes('my-namespaces')) await this.#myNamespaces();
     if (wanted.includes('logs')) await this.#logs();
     console.log(`\n${ratioTable(this.#compared)}`);
     const goals = verdicts({ cases: this.#cases, terms: this.#terms, others: this.#others });
@@ -240,14 +237,6 @@ export class Run {
       `\nrevocation: another replica rejects the token after ${figure(one.p50)} ms, at most ${figure(one.max)} ms`,
     );
     this.#others['revocation: ms'] = one.max;
-  }
-
-  async #myNamespaces(): Promise<void> {
-    const one = await this.#withoutChanges('my-namespaces', () => measureMyNamespaces(this.#stand, this.#signal));
-    if (one === undefined) return;
-    this.#right &&= one.problems.length === 0;
-    console.log(`\n${describeMyNamespaces(one)}`);
-    this.#others['my namespaces: ms'] = one.mine;
   }
 
   async #logs(): Promise<void> {

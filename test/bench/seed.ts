@@ -25,9 +25,9 @@ export interface Size {
   readonly sessions?: number;
 }
 
-const atOnce = 8;
-/** Number of objects that are written together. One write at a time takes minutes for 150,000 objects. */
-const perTransaction = 50;
+const concurrency = 8;
+/** Number of objects in a transaction before kube-apiserver starts. One write at a time takes minutes for 150,000 objects. */
+const objectsPerTransaction = 50;
 /** Files from which the data is created. */
 const sources = ['seed.ts', 'objects.ts', 'account-objects.ts', 'managed-fields.ts', '../../hack/cluster/node.ts'];
 
@@ -57,15 +57,15 @@ async function fill(folder: string, size: Size): Promise<void> {
   const running = await start(folder, 'etcd', [etcd, ...etcdFlags(folder, ports.etcd, ports['etcd-peer'])]);
   try {
     const check = (): Promise<void> => assertAlive(folder, [running]);
-    await put(ports.etcd, size, check, perTransaction);
+    await put(ports.etcd, size, check, objectsPerTransaction);
   } finally {
     await stop(folder, running, 'SIGTERM');
   }
 }
 
 /** Writes the objects of a cluster of this size, see `putObjects`. */
-export const put = (port: number, size: Size, check: () => Promise<void>, atATime = 1): Promise<void> =>
-  putObjects(port, objects(size), `making ${described(size)}`, check, atATime);
+export const put = (port: number, size: Size, check: () => Promise<void>, perTransaction = 1): Promise<void> =>
+  putObjects(port, objects(size), `making ${described(size)}`, check, perTransaction);
 
 function described(size: Size): string {
   const made = Object.entries(size).filter(([, count]) => Number(count) > 0);
@@ -74,7 +74,7 @@ function described(size: Size): string {
 
 /**
  * Writes objects to the etcd on this port, by the keys that kube-apiserver uses. `what` describes them in the output.
- * `atATime` is the number of objects per transaction. It must be 1 while kube-apiserver runs: all objects of a
+ * `perTransaction` is the number of objects per transaction. It must be 1 while kube-apiserver runs: all objects of a
  * transaction have the same resourceVersion, so a watch that resumes at one of them misses the others.
  */
 export async function putObjects(
@@ -82,12 +82,12 @@ export async function putObjects(
   all: Iterable<StoredAt>,
   what: string,
   check: () => Promise<void>,
-  atATime = 1,
+  perTransaction = 1,
 ): Promise<void> {
   const url = `http://127.0.0.1:${port}`;
   await until('etcd is healthy', check, async () => (await fetch(`${url}/health`)).ok);
   const step = progress(what);
-  const parts = inParts(all, atATime);
+  const parts = inParts(all, perTransaction);
   let done = 0;
   const worker = async (): Promise<void> => {
     for (const part of parts) {
@@ -102,7 +102,7 @@ export async function putObjects(
     }
   };
   try {
-    await Promise.all(Array.from({ length: atOnce }, worker));
+    await Promise.all(Array.from({ length: concurrency }, worker));
     step.end(true);
   } catch (error) {
     step.end(false);

@@ -12,6 +12,7 @@ import { assertAlive, start } from '../../hack/cluster/processes.ts';
 import { until } from '../../hack/cluster/until.ts';
 import { changesOf, changesPerSecond, type Changes } from './changes.ts';
 import { Connection, type Target } from './connection.ts';
+import { namespacesFolder } from './my-namespaces.ts';
 import { findNginx, startNginx, type Nginx } from './nginx.ts';
 import { paths } from './paths.ts';
 import { makeUsers, type Users } from './readers.ts';
@@ -45,7 +46,7 @@ const bareServer = fileURLToPath(import.meta.resolve('./bare.ts'));
 
 /** Returns the state folders of all control planes. */
 export const foldersOf = (dir: string): string[] =>
-  ['large', 'small', ...accountFolders].map((name) => join(dir, name));
+  ['large', 'small', namespacesFolder, ...accountFolders].map((name) => join(dir, name));
 
 export async function startStand(dir: string, size: Size): Promise<Stand> {
   const program = await findNginx();
