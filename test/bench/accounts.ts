@@ -1,49 +1,25 @@
 /**
  * Compares our server with many users and sessions with our server in an almost empty cluster. Both servers take turns
- * in each round. A control program writes a session for each request, which is the lower bound for a refresh.
+ * in each round.
  */
-import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { build } from '../../hack/build.ts';
-import { largeClusterTimeout } from '../../hack/cluster/control-plane.ts';
 import { progress } from '../../hack/cluster/progress.ts';
-import { until } from '../../hack/cluster/until.ts';
-import { release } from '../../hack/run/chart.ts';
-import { createKubeClient, type KubeClient } from '../../src/cluster/client/client.ts';
-import { sessionsPath, usersPath } from '../../src/config/names.ts';
-import type { Session } from '../../src/tokens/sessions/session.ts';
+import { createKubeClient } from '../../src/cluster/client/client.ts';
+import { client, concurrency, measureLoad, type Both, type LoadFigures, type Replica } from './account-load.ts';
 import { clientName, clients } from './account-objects.ts';
+import { measureStarts, type Start } from './account-starts.ts';
 import { Connection } from './connection.ts';
-import { paths } from './paths.ts';
 import { eventLoopDelay } from './flood.ts';
-import { cpuTime, memory } from './processes.ts';
-import { loginForm, makeUsers, type User, type Users } from './readers.ts';
-import { problemOf, request } from './requests.ts';
-import { startSite, type Site } from './site.ts';
-import { median, mediansOf } from './statistics.ts';
+import { cpuTime } from './processes.ts';
+import { makeUsers, type Users } from './readers.ts';
+import { startSite } from './site.ts';
 import { figure } from './table.ts';
 
 export interface AccountSizes {
   readonly users: number;
   readonly sessions: number;
-}
-
-/** Figures of a server. */
-interface Load {
-  readonly loginsPerSecond: number;
-  readonly refreshesPerSecond: number;
-  /** CPU time of the server per request, in milliseconds. */
-  readonly loginCPU: number;
-  readonly refreshCPU: number;
-}
-
-interface Start {
-  /** Milliseconds from the start of the process. */
-  readonly ready: number;
-  readonly cpu: number;
-  /** Megabytes some seconds later. */
-  readonly rss: number;
 }
 
 interface Rest {
@@ -53,42 +29,20 @@ interface Rest {
   readonly delay: number;
 }
 
-type Both<T> = Readonly<Record<'few' | 'many', T>>;
-
-export interface AccountFigures extends AccountSizes {
+export interface AccountFigures extends AccountSizes, LoadFigures {
   readonly start: Both<Start>;
   /** Milliseconds for the lists of the same users and sessions, requested at the same time. */
   readonly lists: number;
-  readonly load: Both<Load>;
-  /** Writes of the control program per second, in the cluster with many sessions. */
-  readonly writesPerSecond: number;
-  /** Refreshes that did not return a new refresh token. */
-  readonly lost: number;
   readonly rest: Both<Rest>;
   readonly problems: readonly string[];
 }
 
-const rounds = 3;
-const starts = 2;
-/** Duration of a part of a round, in seconds. */
-const loadSeconds = 4;
-const concurrency = 16;
 /** Seconds in which each server sweeps the sessions once. */
 const restSeconds = 61;
-/** Milliseconds to wait until the garbage of the start has been collected. */
-const settle = 5_000;
-const client = { client_id: 'platform', client_secret: 'platform' };
 const names = { few: 'accounts-few', many: 'accounts-many' } as const;
 
 /** Names of the state folders. */
 export const accountFolders: readonly string[] = Object.values(names);
-
-/** Server under load, with a connection and the last refresh token of each worker. */
-interface Replica {
-  readonly site: Site;
-  readonly connections: readonly Connection[];
-  readonly refreshTokens: string[];
-}
 
 export async function measureAccounts(dir: string, sizes: AccountSizes, signal: AbortSignal): Promise<AccountFigures> {
   await build();
@@ -134,145 +88,6 @@ function withClients(users: Users): Users {
   ];
   const authentication = { ...config.authentication, clients: all };
   return { ...users, values: { ...users.values, config: { ...config, authentication } } };
-}
-
-async function measureStarts(
-  { few, many }: Both<Replica>,
-  kube: KubeClient,
-  signal: AbortSignal,
-): Promise<[Both<Start>, lists: number]> {
-  const all: { few: Start; many: Start; lists: number }[] = [];
-  for (let time = 0; time < starts; time += 1)
-    all.push({
-      few: await measureStart(few, `start-${time}`, signal),
-      lists: await measureLists(kube),
-      many: await measureStart(many, `start-${time}`, signal),
-    });
-  const least = (name: 'few' | 'many'): Start => {
-    const of = (key: keyof Start): number => Math.min(...all.map((one) => one[name][key]));
-    return { ready: of('ready'), cpu: of('cpu'), rss: of('rss') };
-  };
-  return [{ few: least('few'), many: least('many') }, Math.min(...all.map(({ lists }) => lists))];
-}
-
-async function measureStart({ site }: Replica, name: string, signal: AbortSignal): Promise<Start> {
-  const begin = performance.now();
-  const server = await site.another(name);
-  try {
-    const isReady = async (): Promise<boolean> => (await fetch(`${server.baseURL}/readyz`)).ok;
-    await until('the server is ready', server.check, isReady, largeClusterTimeout);
-    const ready = performance.now() - begin;
-    const cpu = cpuTime([server.pid]);
-    await sleep(settle, undefined, { signal });
-    return { ready, cpu, rss: memory([server.pid]).rss };
-  } finally {
-    await server.stop();
-  }
-}
-
-/** Returns the milliseconds in which a program that does nothing else reads the lists. */
-async function measureLists(kube: KubeClient): Promise<number> {
-  const begin = performance.now();
-  const read = async (path: string): Promise<void> => {
-    const { body } = await kube.stream(path, { query: { resourceVersion: '0' }, timeout: 60_000 });
-    for await (const _ of body);
-  };
-  await Promise.all([usersPath, sessionsPath(release.namespace)].map(read));
-  return performance.now() - begin;
-}
-
-async function measureLoad(
-  { few, many }: Both<Replica>,
-  kube: KubeClient,
-  readers: readonly User[],
-  problems: Set<string>,
-  signal: AbortSignal,
-): Promise<Pick<AccountFigures, 'load' | 'writesPerSecond' | 'lost'>> {
-  const all: Record<'few' | 'many', Load[]> = { few: [], many: [] };
-  const writes: number[] = [];
-  let lost = 0;
-  // The first round is not counted, because V8 compiles the code in it.
-  for (let round = 0; round <= rounds; round += 1) {
-    const step = progress(`accounts: round ${round}`);
-    for (const [name, replica] of Object.entries({ few, many }) as ['few' | 'many', Replica][]) {
-      signal.throwIfAborted();
-      const login = await repeat(replica, async (worker, time) => {
-        const user = readers[(worker + concurrency * time) % readers.length] as User;
-        const problem = await requestToken(replica, worker, loginForm(user));
-        if (problem !== undefined) problems.add(`login: ${problem}`);
-      });
-      const refresh = await repeat(replica, async (worker) => {
-        const form = { grant_type: 'refresh_token', refresh_token: replica.refreshTokens[worker] ?? '', ...client };
-        const problem = await requestToken(replica, worker, form);
-        if (problem === undefined) return;
-        lost += 1;
-        problems.add(`refresh: ${problem}`);
-      });
-      if (round > 0)
-        all[name].push({
-          loginsPerSecond: login.perSecond,
-          loginCPU: login.cpu,
-          refreshesPerSecond: refresh.perSecond,
-          refreshCPU: refresh.cpu,
-        });
-    }
-    const perSecond = await measureWrites(kube, many);
-    if (round > 0) writes.push(perSecond);
-    step.end(true);
-  }
-  return {
-    load: { few: mediansOf(all.few), many: mediansOf(all.many) },
-    writesPerSecond: median(writes),
-    lost,
-  };
-}
-
-/** Sends requests for `loadSeconds`, one after the other in each worker. */
-async function repeat(
-  { site }: Replica,
-  send: (worker: number, time: number) => Promise<void>,
-): Promise<{ perSecond: number; cpu: number }> {
-  const { pids } = site.ours;
-  const begin = performance.now();
-  const before = cpuTime(pids);
-  let count = 0;
-  await Promise.all(
-    Array.from({ length: concurrency }, async (_, worker) => {
-      for (let time = 0; performance.now() - begin < loadSeconds * 1_000; time += 1) {
-        await send(worker, time);
-        count += 1;
-      }
-    }),
-  );
-  return { perSecond: (count * 1_000) / (performance.now() - begin), cpu: (cpuTime(pids) - before) / count };
-}
-
-/** Requests a refresh token and keeps it for the worker. Returns the problem of the response, if there is one. */
-async function requestToken(
-  { connections, refreshTokens }: Replica,
-  worker: number,
-  form: Readonly<Record<string, string>>,
-): Promise<string | undefined> {
-  const { text, expected } = request(paths.token, { text: '"refresh_token"' }, { form });
-  const response = await (connections[worker] as Connection).send(Buffer.from(text), true);
-  const problem = problemOf(response, expected);
-  if (problem === undefined)
-    refreshTokens[worker] = (JSON.parse(String(response.body)) as { refresh_token: string }).refresh_token;
-  return problem;
-}
-
-/** Returns the writes per second of a program that only writes sessions. */
-async function measureWrites(kube: KubeClient, replica: Replica): Promise<number> {
-  const path = sessionsPath(release.namespace);
-  const { items } = await kube.json<{ items: Session[] }>(path, { query: { limit: concurrency } });
-  const { perSecond } = await repeat(replica, async (worker) => {
-    const { metadata, ...session } = items[worker] as Session;
-    items[worker] = await kube.json<Session>(`${path}/${metadata.name}`, {
-      method: 'PUT',
-      body: { metadata, ...session, status: { ...session.status, currentHash: randomBytes(32).toString('hex') } },
-    });
-  });
-  return perSecond;
 }
 
 async function measureRest({ few, many }: Both<Replica>, signal: AbortSignal): Promise<Both<Rest>> {
