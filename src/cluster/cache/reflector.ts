@@ -94,6 +94,8 @@ export class Reflector<T> {
   #isOpen = false;
   /** True if the next watch is short, so that a bookmark comes soon. */
   #isHurried = false;
+  /** True from an expired watch until the next event of a watch. */
+  #isListedAgain = false;
   /** Failures since kube-apiserver last sent a list or an event. */
   #failures = 0;
 
@@ -197,8 +199,11 @@ export class Reflector<T> {
   }
 
   async #follow(from: Readonly<Record<string, string>>): Promise<void> {
-    const { watchSeconds = 300 + Math.floor(this.#clock.random() * 300) } = this.#options;
-    const timeoutSeconds = this.#isHurried ? hurriedSeconds : watchSeconds;
+    // kube-apiserver also ends an incomplete streaming list after timeoutSeconds.
+    const isList = this.#state === 'streaming list';
+    const { watchSeconds } = this.#options;
+    const usual = 300 + Math.floor(this.#clock.random() * 300);
+    const timeoutSeconds = this.#isHurried ? hurriedSeconds : isList ? usual : (watchSeconds ?? usual);
     await this.#requests.watch({ timeoutSeconds, ...from }, async (events) => {
       this.#isOpen = true;
       for await (const event of events) {
@@ -209,6 +214,7 @@ export class Reflector<T> {
           throw cause instanceof KubeError ? cause : new LostEvent('could not apply an event', { cause });
         }
         this.#failures = 0;
+        if (isList && this.#state === 'watch' && watchSeconds !== undefined) return;
       }
     });
   }
@@ -236,6 +242,7 @@ export class Reflector<T> {
       watchEvents.add({ resource: this.#resource });
     }
     this.#resourceVersion = resourceVersion;
+    this.#isListedAgain = false;
   }
 
   async #replace(items: readonly T[], resourceVersion: string): Promise<void> {
@@ -263,8 +270,11 @@ export class Reflector<T> {
       return 0;
     }
     const expired = isExpired(error);
-    // If kube-apiserver only refuses to resume a watch, a list will succeed, so earlier failures cause no delay.
-    const delay = expired && (this.#state === 'watch' || this.#failures === 0) ? 0 : this.#backoff();
+    // If kube-apiserver only refuses to resume a watch, a list will succeed, so earlier failures cause no delay. If
+    // kube-apiserver also refuses to watch from that list, lists without a delay would follow one another.
+    const needsNoDelay = this.#state === 'watch' ? !this.#isListedAgain : this.#failures === 0;
+    const delay = expired && needsNoDelay ? 0 : this.#backoff();
+    if (expired && this.#state === 'watch') this.#isListedAgain = true;
     this.#failures += 1;
     this.#state = this.#stateAfter(error);
     // 429 means that the storage of a new CustomResourceDefinition is being prepared.

@@ -50,6 +50,7 @@ async function synced(options: { watchSeconds?: number } = {}): Promise<Lab> {
   const it = await lab(options);
   await it.cluster.last.open();
   await it.cluster.last.send(added('a', '5'), bookmark('10', true));
+  if (options.watchSeconds !== undefined) await it.cluster.last.open();
   it.calls.length = 0;
   return it;
 }
@@ -85,6 +86,18 @@ describe('the first list of a reflector', () => {
     expect(reflector.isWatching()).toBe(true);
     expect(calls).toEqual(['replace ConfigMap/a@5 at 10']);
     expect(cluster.requests).toHaveLength(1);
+  });
+
+  test('the first list of a reflector with short watches may take longer than a watch', async () => {
+    const { cluster, reflector, calls } = await lab({ watchSeconds: 5 });
+    expect(cluster.last.query).toMatchObject({ sendInitialEvents: 'true', timeoutSeconds: 450 });
+    await cluster.last.open();
+    await cluster.last.send(added('a', '5'), bookmark('10', true));
+    expect(calls).toEqual(['replace ConfigMap/a@5 at 10']);
+    expect(cluster.requests).toHaveLength(2);
+    expect(cluster.last.query).toMatchObject({ resourceVersion: '10', timeoutSeconds: 5 });
+    await cluster.last.open();
+    expect(reflector.isWatching()).toBe(true);
   });
 
   test('the first list of a reflector is paged when streaming is rejected, and items get their kind', async () => {
@@ -256,6 +269,19 @@ describe('the watch of a reflector', () => {
     expect(calls).toEqual(['replace ConfigMap/b@25 at 30']);
   });
 
+  test('the watch of a reflector that expires again directly after a list is followed by a list after a delay', async () => {
+    const { cluster, clock } = await synced({ watchSeconds: 5 });
+    await cluster.last.send({ type: 'ERROR', object: status(410, 'Expired') });
+    await clock.advance(0);
+    await cluster.last.open();
+    await cluster.last.send(bookmark('20', true));
+    await cluster.last.respond(410, status(410, 'Expired'));
+    await clock.advance(0);
+    expect(cluster.last.query['resourceVersion']).toBe('20');
+    await clock.advance(500);
+    expect(cluster.last.query['sendInitialEvents']).toBe('true');
+  });
+
   test('the watch of a reflector is resumed at once when no bookmark arrives in time', async () => {
     const { cluster, clock } = await synced();
     await clock.advance(70_000);
@@ -275,8 +301,9 @@ describe('the watch of a reflector', () => {
     await cluster.last.end();
     await cluster.last.open();
     expect(reflector.lastSignOfLife()).toBe(clock.now());
+    const { signal } = cluster.last;
     await clock.advance(10_000);
-    expect(cluster.requests[1]?.signal?.aborted).toBe(true);
+    expect(signal?.aborted).toBe(true);
   });
 
   test('the watch of a reflector is restarted once by requestBookmark(), with a short timeout so that a bookmark arrives soon', async () => {
