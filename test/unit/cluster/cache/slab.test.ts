@@ -39,6 +39,13 @@ describe('a slab', () => {
     },
   );
 
+  test('a slab refuses an object for which it has no room, and any object once it is packed', () => {
+    const slab = new Slab(8_000);
+    expect(() => slab.add(stored(0, 9_000))).toThrow(RangeError);
+    slab.pack();
+    expect(() => slab.add(stored(0, 25))).toThrow(RangeError);
+  });
+
   test('an object that was removed from a slab stays readable', () => {
     const slab = new Slab(slabSize);
     const object = stored(0, 5_000);
