@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
+import { randomBytes } from 'node:crypto';
 import type { KubeObject } from '../../../../src/cluster/client/kube-object.ts';
 import type { Change } from '../../../../src/cluster/cache/history.ts';
 import type { OrderName } from '../../../../src/cluster/cache/order.ts';
@@ -301,6 +302,26 @@ test.each(['MODIFIED', 'DELETED'] as const)(
       });
   },
 );
+
+test('the history counts the managedFields of its objects, and keeps at most 64 MiB', () => {
+  const store = new Store<null>();
+  const managedFields = new ManagedFields();
+  store.replace([], 1);
+  for (let version = 2; version <= 200; version += 1) {
+    const metadata = {
+      name: 'a',
+      resourceVersion: String(version),
+      managedFields: [randomBytes(500_000).toString('hex')],
+    };
+    const object = { kind: 'Node', apiVersion: 'v1', metadata } as unknown as KubeObject;
+    const source = Buffer.from(JSON.stringify(object));
+    store.apply('MODIFIED', storeObject(object, source, { selfLink: () => '/x', fields: () => null, managedFields }));
+  }
+  const changes = store.history.from(store.history.oldestPosition) ?? [];
+  const sizes = changes.map(({ object }) => object.length + object.managedFieldsSize);
+  expect(sizes.length).toBeGreaterThan(50);
+  expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThanOrEqual(64 * 1024 * 1024);
+});
 
 test('a change is published and stored even if the filter of a cached selection throws', async () => {
   const store = new Store<null>();
