@@ -79,7 +79,7 @@ export class CachedResource<F> implements Resource<F> {
       path: this.#path,
       log,
       clock,
-      unread: definition.unreadStatus,
+      unreadStatus: definition.unreadStatus,
       decode: (object, bytes, members) => this.#decode(object, bytes, members),
       replace: (items, version) => this.#update(() => this.store.replace(items, Number(version))),
       apply: (type, object) => this.#update(() => this.store.apply(type, object)),
