@@ -32,6 +32,7 @@ import { Tokens, type TokenSettings } from '../../src/tokens/jwt.ts';
 import { RefreshTokens } from '../../src/tokens/refresh-tokens.ts';
 import type { Session } from '../../src/tokens/sessions/session.ts';
 import type { SigningKeys } from '../../src/tokens/signing-keys.ts';
+import { eventHead, issuerNamespace, latestTemplates, unreadStatus } from './change-shortcuts.ts';
 import { Connection } from './connection.ts';
 import { median } from './statistics.ts';
 
@@ -48,7 +49,7 @@ export interface Shortcut {
   readonly min: number;
 }
 
-interface Compared {
+export interface Compared {
   readonly name: string;
   readonly min: number;
   /** Number of uses of the shortcut per small GET; 0 by default. */
@@ -425,6 +426,10 @@ for (const make of [
   reviewKey,
   visits,
   refreshKey,
+  eventHead,
+  unreadStatus,
+  latestTemplates,
+  issuerNamespace,
 ]) {
   const shortcut = await compare(await make());
   await new Promise((resolve) => process.send?.(shortcut, undefined, undefined, resolve));

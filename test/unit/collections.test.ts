@@ -45,6 +45,7 @@ const argued: Readonly<Record<string, readonly string[]>> = {
   ],
   'its keys are strings from cluster objects, and their total length is limited': [
     'cluster/cache/managed-fields ManagedFields templates',
+    'cluster/cache/managed-fields ManagedFields texts',
     'cluster/cache/shared-strings SharedStrings strings',
   ],
   'its keys are names in the configuration, or it follows the configuration': [

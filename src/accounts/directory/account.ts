@@ -10,7 +10,7 @@ import { changedKey, credentialOf, rehashedKey, unlockedKey, type Credential } f
 import { createHash } from 'node:crypto';
 
 /** The UUID namespace for URLs (RFC 9562 section 6.6). */
-const urlNamespace = '6ba7b811-9dad-11d1-80b4-00c04fd430c8';
+export const urlNamespace = '6ba7b811-9dad-11d1-80b4-00c04fd430c8';
 
 /** Returns the name-based UUID, version 5 (RFC 9562 section 5.5). `namespace` is a UUID. */
 export function uuidV5(namespace: string, name: string): string {

@@ -41,7 +41,7 @@ export class Directory {
   /** Signals that a credential may no longer be valid. */
   readonly invalidated = new Topic();
   /** Sessions to revoke because their user, password, link, provider or client was deleted or disabled. */
-  readonly dismissed = new Topic<Dismissed>();
+  readonly dismissed = new Topic<readonly Dismissed[]>();
   /** An account whose failed logins must be reset. */
   readonly unlocked = new Topic<Account>();
   readonly #config: LiveConfiguration;
@@ -225,7 +225,7 @@ export class Directory {
   }
 
   #dismiss(all: readonly Dismissed[]): void {
-    for (const one of all) this.dismissed.publish(one);
+    if (all.length > 0) this.dismissed.publish(all);
   }
 
   /** Returns the sessions to revoke permanently because a new configured user overrides a User object. */

@@ -47,8 +47,9 @@ const closeItem = Buffer.from('},');
 const nothing = Buffer.from('null');
 const endOfList = Buffer.from(']}');
 
-/** Number of items that are encoded at a time. */
+/** Maximum items that are encoded at a time, and approximately their bytes. */
 const chunk = 256;
+const chunkBytes = 2 * 1024 * 1024;
 
 /**
  * Encodes a list as a document. Its parts are produced in time slices; the iteration throws the signal's reason if the
@@ -60,21 +61,27 @@ export function listOf<F>(
   [head, tail]: readonly [Buffer, Buffer],
   waiting: SignalSource,
 ): Streamed {
-  const pieces = (start: number): Buffer[] => {
-    const isFirst = start === 0;
-    const isLast = start + chunk >= objects.length;
-    const items = view.items.bytesOf(objects.slice(start, start + chunk));
-    return [...(isFirst ? [head] : []), ...(isLast ? [...withoutComma(items), tail] : items)];
+  const { sizeOf = ({ length }) => length } = view.items;
+  const endOf = (start: number): number => {
+    let end = start;
+    for (let bytes = 0; end < objects.length && end < start + chunk && bytes < chunkBytes; end += 1)
+      bytes += sizeOf(objects[end] as StoredObject<F>);
+    return end;
   };
-  if (objects.length <= chunk) {
-    const all = pieces(0);
+  const pieces = (start: number, end: number): Buffer[] => {
+    const items = view.items.bytesOf(objects.slice(start, end));
+    return [...(start === 0 ? [head] : []), ...(end === objects.length ? [...withoutComma(items), tail] : items)];
+  };
+  const firstEnd = endOf(0);
+  if (firstEnd === objects.length) {
+    const all = pieces(0, firstEnd);
     return { length: lengthOf(all), parts: [all] };
   }
   async function* parts(): AsyncGenerator<Buffer[]> {
     const slice = new Slice(waiting);
-    for (let start = 0; start < objects.length; start += chunk) {
+    for (let start = 0, end = firstEnd; start < objects.length; start = end, end = endOf(start)) {
       if (slice.isOver) await slice.next();
-      yield pieces(start);
+      yield pieces(start, end);
     }
   }
   return { length: sizeOfList(view, objects, head.length + tail.length), parts: parts() };
@@ -120,7 +127,10 @@ export function coreView<F>(definition: ResourceDefinition<F>, managedFields: bo
   return {
     object: (object) => withoutComma(managedFields ? whole(object) : [object.bytes]),
     items: managedFields
-      ? { bytesOf: (objects) => objects.flatMap(whole), sizeOf: undefined }
+      ? {
+          bytesOf: (objects) => objects.flatMap(whole),
+          sizeOf: ({ length, managedFieldsLength }) => length + managedFieldsLength,
+        }
       : { bytesOf: gather, sizeOf: ({ length }) => length },
     frame: (metadata, totalItems) => listFrame(`${kind}List`, apiVersion, metadata, totalItems),
     bookmark: bookmarkOf(kind, apiVersion),

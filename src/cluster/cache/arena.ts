@@ -42,7 +42,7 @@ export class Arena {
     return this.#plainBytes;
   }
 
-  /** Moves a new object into a slab, unless the object is already in a slab. */
+  /** Moves a new object into a slab, unless the object is already in a slab of this arena. */
   add(object: StoredObject<unknown>): void {
     if (this.#slabOf(object) !== undefined) return;
     this.#managedFieldsBytes += object.managedFieldsSize;
@@ -50,7 +50,10 @@ export class Arena {
     this.#makeRoom();
   }
 
-  /** Removes a replaced object version. It does not retain the memory of a slab, except that of a packed slab. */
+  /**
+   * Removes a replaced object version. If its slab is not packed, the object is moved out, so that a history that retains
+   * the object does not retain the slab.
+   */
   retire(object: StoredObject<unknown>): void {
     const slab = this.#slabOf(object);
     if (slab !== undefined) this.#managedFieldsBytes -= object.managedFieldsSize;
@@ -112,15 +115,20 @@ export class Arena {
     this.#tidyMoves = moves;
   }
 
-  #slabOf({ slab }: StoredObject<unknown>): Slab | undefined {
-    return slab instanceof Slab && (this.#plain.has(slab) || this.#packed.has(slab)) ? slab : undefined;
+  /** Returns the slab of an object; undefined if the object is not, or no longer, in this arena. */
+  #slabOf(object: StoredObject<unknown>): Slab | undefined {
+    const { slab } = object;
+    if (slab === undefined || !slab.tenants.has(object)) return undefined;
+    return this.#plain.has(slab) || this.#packed.has(slab) ? slab : undefined;
   }
 
   #moveTogether(objects: readonly StoredObject<unknown>[], bytes: number): void {
     const slab = this.#newSlab(bytes);
     const left = new Map<Slab, StoredObject<unknown>[]>();
     for (const object of objects) {
-      const old = object.slab as Slab;
+      const old = this.#slabOf(object);
+      // The object was removed during a pause.
+      if (old === undefined) continue;
       const moved = left.get(old);
       if (moved === undefined) left.set(old, [object]);
       else moved.push(object);
@@ -129,6 +137,8 @@ export class Arena {
     // Packing an older slab instead would pack objects that the same compaction moves next.
     if (this.#plainBytes > this.#limit) this.#pack(slab);
     for (const [old, moved] of left) this.#leave(old, moved);
+    // All of the objects may have been removed.
+    this.#leave(slab, []);
     this.#makeRoom();
   }
 

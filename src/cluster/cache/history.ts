@@ -24,6 +24,8 @@ export interface Recalled {
 export const maxChanges = 10_000;
 const maxBytes = 64 * 1024 * 1024;
 
+const sizeOf = ({ object }: Change<unknown>): number => object.length + object.managedFieldsSize;
+
 /** Last changes of a store, so that a watch can start at an earlier resourceVersion. */
 export class History<F> {
   /** Changes, oldest first; those before `#first` are removed. */
@@ -91,12 +93,12 @@ export class History<F> {
 
   add(change: Change<F>): void {
     this.#changes.push(change);
-    this.#bytes += change.object.length;
+    this.#bytes += sizeOf(change);
     while (this.#changes.length - this.#first > maxChanges || this.#bytes > maxBytes) {
-      const { object, resourceVersion } = this.#changes[this.#first] as Change<F>;
-      this.#bytes -= object.length;
-      this.#since = resourceVersion;
-      this.#floor = resourceVersion;
+      const oldest = this.#changes[this.#first] as Change<F>;
+      this.#bytes -= sizeOf(oldest);
+      this.#since = oldest.resourceVersion;
+      this.#floor = oldest.resourceVersion;
       this.#first += 1;
     }
     if (this.#first <= 1000 || this.#first * 2 <= this.#changes.length) return;

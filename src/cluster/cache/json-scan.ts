@@ -191,11 +191,11 @@ export function elementsOf(text: Buffer, at: number): Buffer[] {
 }
 
 /**
- * Decodes an object without metadata.managedFields, and without the member `unread` of its status. The managed fields
+ * Decodes an object without metadata.managedFields, and without the member `unreadStatus` of its status. The managed fields
  * are a third of the text, and no code uses them in decoded form.
  */
-export function decodeObject(text: Buffer, { metadata, status }: ObjectMembers, unread = ''): unknown {
-  const cuts = [cutOf(metadata, 'managedFields'), cutOf(status, unread)].filter((cut) => cut !== undefined);
+export function decodeObject(text: Buffer, { metadata, status }: ObjectMembers, unreadStatus?: string): unknown {
+  const cuts = [cutOf(metadata, 'managedFields'), cutOf(status, unreadStatus)].filter((cut) => cut !== undefined);
   let kept = '';
   let at = 0;
   for (const [from, to] of cuts.toSorted(([one], [other]) => one - other)) {
@@ -206,7 +206,7 @@ export function decodeObject(text: Buffer, { metadata, status }: ObjectMembers, 
 }
 
 /** Returns the range of a member with the comma before it, or with the comma after it if the member is the first. */
-function cutOf(members: readonly Member[], key: string): readonly [from: number, to: number] | undefined {
+function cutOf(members: readonly Member[], key: string | undefined): readonly [from: number, to: number] | undefined {
   const index = members.findIndex((member) => member.key === key);
   const member = members[index];
   if (member === undefined) return undefined;

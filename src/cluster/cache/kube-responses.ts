@@ -66,11 +66,11 @@ interface WatchEvent {
   readonly members: ObjectMembers;
 }
 
-/** `unread`: member of the status that is not decoded. Throws KubeError for an event of type ERROR. */
-export function parseWatchEvent(line: Buffer, unread?: string): WatchEvent {
+/** `unreadStatus`: member of the status that is not decoded. Throws KubeError for an event of type ERROR. */
+export function parseWatchEvent(line: Buffer, unreadStatus?: string): WatchEvent {
   const { type, bytes } = splitEvent(line);
   const members = membersOfObject(bytes);
-  const object = decodeObject(bytes, members, unread);
+  const object = decodeObject(bytes, members, unreadStatus);
   if (type === 'ERROR') throw new KubeError((object as { code?: number }).code ?? 500, object as object);
   return { type: type as WatchEvent['type'], object: object as KubeObject, bytes, members };
 }

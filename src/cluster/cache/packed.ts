@@ -10,6 +10,8 @@ const minLength = 256;
  * as fast.
  */
 const deflation = { level: 3, memLevel: 5, windowBits: 14 };
+/** Bytes of a dictionary that compression can use. */
+const windowSize = 2 ** deflation.windowBits;
 /** Maximum number of times that the dictionary is replaced by a more similar one. */
 const maxDictionaries = 8;
 
@@ -17,20 +19,22 @@ const maxDictionaries = 8;
 export interface Packed {
   /** Compressed size in bytes, without memory that is shared with other data. */
   readonly size: number;
+  /** Number of original bytes. */
+  readonly length: number;
   /** Copy of the original bytes. */
   readonly bytes: Buffer;
 }
 
 class Deflated implements Packed {
+  readonly length: number;
   readonly #packed: string | Buffer;
   /** Dictionary, undefined if the bytes are not compressed. */
   readonly #dictionary: Buffer | undefined;
-  readonly #length: number;
 
   constructor(packed: Buffer, dictionary: Buffer | undefined, length: number) {
     this.#packed = packed.length > maxTextLength ? Buffer.from(packed) : packed.toString('latin1');
     this.#dictionary = dictionary;
-    this.#length = length;
+    this.length = length;
   }
 
   get size(): number {
@@ -40,7 +44,7 @@ class Deflated implements Packed {
   get bytes(): Buffer {
     const packed = typeof this.#packed === 'string' ? Buffer.from(this.#packed, 'latin1') : this.#packed;
     if (this.#dictionary === undefined) return packed;
-    return inflateRawSync(packed, { dictionary: this.#dictionary, chunkSize: Math.max(this.#length, 64) });
+    return inflateRawSync(packed, { dictionary: this.#dictionary, chunkSize: Math.max(this.length, 64) });
   }
 }
 
@@ -55,7 +59,7 @@ export class Packer {
     const isUnlike = deflated.length * 3 > bytes.length && bytes.length > this.#dictionary.length;
     if (!isUnlike || this.#dictionaries === maxDictionaries)
       return new Deflated(deflated, this.#dictionary, bytes.length);
-    this.#dictionary = Buffer.from(bytes);
+    this.#dictionary = Buffer.from(bytes.subarray(-windowSize));
     this.#dictionaries += 1;
     return new Deflated(this.#deflate(bytes), this.#dictionary, bytes.length);
   }

@@ -2,7 +2,8 @@ import { nextSize, Slab } from './slab.ts';
 import type { StoredObject } from './stored-object.ts';
 
 /**
- * Maximum bytes of replaced object versions that stay unpacked: watches read a replaced version immediately, if at all.
+ * Maximum bytes of replaced object versions that stay unpacked, unless the last version alone is larger: watches read a
+ * replaced version immediately, if at all.
  */
 const maxPlain = 4 * 1024 * 1024;
 
@@ -20,9 +21,9 @@ export class PastVersions {
     slab.remove(object);
   }
 
+  /** Returns an empty slab, which is not packed before it is filled. */
   #newSlab(length: number): Slab {
     const slab = new Slab(Math.max(length, nextSize(this.#bytes)));
-    this.#plain.push(slab);
     this.#bytes += slab.size;
     while (this.#bytes > maxPlain) {
       const oldest = this.#plain.shift();
@@ -30,6 +31,7 @@ export class PastVersions {
       this.#bytes -= oldest.size;
       oldest.pack();
     }
+    this.#plain.push(slab);
     return slab;
   }
 }

@@ -23,7 +23,7 @@ export interface ReflectorOptions<T> extends Collection {
    */
   readonly watchSeconds?: number;
   /** Member of the status that is not decoded. */
-  readonly unread?: string | undefined;
+  readonly unreadStatus?: string | undefined;
   /**
    * Returns the item to cache for an object, which is decoded without managedFields. `bytes` is a view of a larger
    * buffer: copy bytes that the item retains. `members`: the members in the bytes, if known.
@@ -178,7 +178,7 @@ export class Reflector<T> {
 
   #decodeItem(bytes: Buffer, { kind, apiVersion }: SplitList): T {
     const members = membersOfObject(bytes);
-    const object = decodeObject(bytes, members, this.#options.unread) as KubeObject;
+    const object = decodeObject(bytes, members, this.#options.unreadStatus) as KubeObject;
     return object.kind === undefined
       ? this.#options.decode({ kind, apiVersion, ...object }, withTypeMeta(bytes, kind, apiVersion))
       : this.#options.decode(object, bytes, members);
@@ -221,7 +221,7 @@ export class Reflector<T> {
 
   /** Handles an event of a streaming list. */
   #collect(event: Buffer): Promise<void> | undefined {
-    const { type, object, bytes, members } = parseWatchEvent(event, this.#options.unread);
+    const { type, object, bytes, members } = parseWatchEvent(event, this.#options.unreadStatus);
     if (type === 'DELETED') this.#initialItems.delete(keyOf(object));
     else if (type !== 'BOOKMARK') this.#initialItems.set(keyOf(object), this.#options.decode(object, bytes, members));
     else if (object.metadata.annotations?.['k8s.io/initial-events-end'] === 'true') {
@@ -234,7 +234,7 @@ export class Reflector<T> {
 
   /** Handles an event of a watch. */
   #apply(event: Buffer): void {
-    const { type, object, bytes, members } = parseWatchEvent(event, this.#options.unread);
+    const { type, object, bytes, members } = parseWatchEvent(event, this.#options.unreadStatus);
     const resourceVersion = object.metadata.resourceVersion ?? '';
     if (type === 'BOOKMARK') this.#options.bookmark?.(resourceVersion);
     else {

@@ -174,11 +174,16 @@ export class Selections {
     return await result;
   }
 
+  /** Never throws. Drops a selection whose filter or order throws: the next request for it reports the error. */
   change(change: Change<unknown>): void {
     let bytes = 0;
     // The cache knows only the sizes that the selections had when they were added.
     this.#cached.retain((selection) => {
-      followChange(selection, change);
+      try {
+        followChange(selection, change);
+      } catch {
+        return false;
+      }
       bytes += pointerSize * selection.objects.length;
       return bytes <= this.#maxBytes;
     });

@@ -10,12 +10,8 @@ import {
 import type { KubeObject, OwnerReference } from '../client/kube-object.ts';
 import type { ManagedFields } from './managed-fields.ts';
 import type { Packed } from './packed.ts';
+import type { Slab } from './slab.ts';
 import { parseMilliseconds } from '../../runtime/time.ts';
-
-/** Memory outside the V8 heap that contains objects. */
-export interface Memory {
-  readonly memory: Buffer;
-}
 
 /** Offsets of parts of an object in its bytes. */
 interface Layout {
@@ -97,7 +93,8 @@ export class StoredObject<F> implements Indexed<F>, Layout {
   /** Length of the bytes. */
   readonly length: number;
   readonly #managedFields: Packed | undefined;
-  #slab: Memory;
+  /** Dedicated memory of a new object, or the slab that contains the bytes. */
+  #memory: Buffer | Slab;
   #start: number;
   #memo: Map<number, unknown> | undefined;
 
@@ -117,13 +114,14 @@ export class StoredObject<F> implements Indexed<F>, Layout {
     this.versionEnd = layout.versionEnd;
     this.length = bytes.length;
     this.#managedFields = managedFields;
-    this.#slab = { memory: bytes };
+    this.#memory = bytes;
     this.#start = 0;
   }
 
   /** View of the bytes. */
   get bytes(): Buffer {
-    return this.#slab.memory.subarray(this.#start, this.#start + this.length);
+    const memory = Buffer.isBuffer(this.#memory) ? this.#memory : this.#memory.memory;
+    return memory.subarray(this.#start, this.#start + this.length);
   }
 
   /** `,"managedFields":[…]`, to insert at `metadataEnd`; undefined if there are none. */
@@ -138,25 +136,30 @@ export class StoredObject<F> implements Indexed<F>, Layout {
     return JSON.parse(bytes.toString('utf8', at, skipValue(bytes, at))) as Record<string, string>;
   }
 
-  /** Memory that contains the bytes. */
-  get slab(): Memory {
-    return this.#slab;
+  /** Slab that contains the bytes; undefined for a new object. */
+  get slab(): Slab | undefined {
+    return Buffer.isBuffer(this.#memory) ? undefined : this.#memory;
   }
 
-  /** Bytes of memory that the managedFields take. */
+  /** Length of `managedFields`. */
+  get managedFieldsLength(): number {
+    return this.#managedFields?.length ?? 0;
+  }
+
+  /** Bytes of memory that the managedFields take, except for templates. */
   get managedFieldsSize(): number {
     return this.#managedFields?.size ?? 0;
   }
 
   /** Returns true if the bytes directly follow the bytes of the other object in the same slab. */
   follows(other: StoredObject<unknown>): boolean {
-    return this.#slab === other.#slab && this.#start === other.#start + other.length;
+    return this.#memory === other.#memory && this.#start === other.#start + other.length;
   }
 
   /** Moves the bytes to a slab. */
-  moveTo(slab: Memory, start: number): void {
+  moveTo(slab: Slab, start: number): void {
     this.bytes.copy(slab.memory, start);
-    this.#slab = slab;
+    this.#memory = slab;
     this.#start = start;
   }
 

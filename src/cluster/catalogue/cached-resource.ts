@@ -16,7 +16,7 @@ import { VersionRequests } from './version-requests.ts';
 
 export interface CacheFigures {
   readonly objects: number;
-  /** Bytes of the objects outside the V8 heap. */
+  /** Bytes of the objects, including an estimate of their index. */
   readonly bytes: number;
   /** Time of the last data from kube-apiserver, in milliseconds since the epoch; 0 before any data has arrived. */
   readonly lastSignOfLife: number;
@@ -79,7 +79,7 @@ export class CachedResource<F> implements Resource<F> {
       path: this.#path,
       log,
       clock,
-      unread: definition.unreadStatus,
+      unreadStatus: definition.unreadStatus,
       decode: (object, bytes, members) => this.#decode(object, bytes, members),
       replace: (items, version) => this.#update(() => this.store.replace(items, Number(version))),
       apply: (type, object) => this.#update(() => this.store.apply(type, object)),
@@ -133,8 +133,11 @@ export class CachedResource<F> implements Resource<F> {
   }
 
   figures(): CacheFigures {
-    const { size: objects, bytes } = this.store;
-    return { objects, bytes, lastSignOfLife: this.#reflector.lastSignOfLife() };
+    return { objects: this.store.size, bytes: this.#bytes, lastSignOfLife: this.#reflector.lastSignOfLife() };
+  }
+
+  get #bytes(): number {
+    return this.store.bytes + this.#managedFields.bytes;
   }
 
   /** Sends a request of the reflector. Reports refusals that a retry does not change: a missing right or resource. */
@@ -160,14 +163,14 @@ export class CachedResource<F> implements Resource<F> {
   #update(change: () => void): void {
     change();
     this.#isListing = false;
-    this.#options.hold?.(this.store.bytes);
+    this.#options.hold?.(this.#bytes);
   }
 
   #decode(object: KubeObject, bytes: Buffer, members?: ObjectMembers): StoredObject<F> {
     const stored = this.#stored(object, bytes, members);
     this.#isListing = true;
     this.store.hold(stored);
-    this.#options.hold?.(this.store.bytes);
+    this.#options.hold?.(this.#bytes);
     return stored;
   }
 

@@ -41,8 +41,11 @@ async function readBytes(req: Request, arrival: Arrival | undefined, wait: numbe
   let slow: NodeJS.Timeout | undefined;
   try {
     await new Promise<void>((resolve, reject) => {
-      const refuse = (description: string, status: number, headers = {}): void =>
-        reject(new OAuthError('invalid_request', description, { status, headers }));
+      const refuse = (description: string, status: number, headers = {}): void => {
+        // Every request ends with the event `close`.
+        if (!isOver) reject(new OAuthError('invalid_request', description, { status, headers }));
+        isOver = true;
+      };
       let size = 0;
       // The listeners stay after the promise is settled, so that later data is read and dropped.
       req.on('data', (chunk: Buffer) => {
@@ -50,7 +53,10 @@ async function readBytes(req: Request, arrival: Arrival | undefined, wait: numbe
         if (size > maxSize) refuse('the body of the request is too large', 413);
         else if (!isOver) chunks.push(chunk);
       });
-      req.on('end', () => resolve());
+      req.on('end', () => {
+        isOver = true;
+        resolve();
+      });
       for (const event of ['error', 'aborted', 'close']) req.on(event, () => refuse('the request was aborted', 400));
       timer = setTimeout(() => {
         // HTTP/2 has no Connection header.

@@ -112,10 +112,16 @@ export interface Dismissed {
   readonly subject?: string;
 }
 
-export function isDismissedBy(
-  { userUID, clientID, credentialID, identity }: SessionSpec,
-  dismissed: Dismissed,
-): boolean {
+function isDismissedBy({ userUID, clientID, credentialID, identity }: SessionSpec, dismissed: Dismissed): boolean {
   const has = { userUID, clientID, credentialID, provider: identity?.provider, subject: identity?.subject };
   return (Object.keys(dismissed) as (keyof Dismissed)[]).every((key) => dismissed[key] === has[key]);
+}
+
+/** Returns a function that reports whether a session is dismissed. Its time does not depend on the number of clients. */
+export function dismissedBy(all: readonly Dismissed[]): (spec: SessionSpec) => boolean {
+  const groups = Map.groupBy(all, ({ userUID, clientID, provider }) => userUID ?? clientID ?? provider);
+  return (spec) =>
+    [spec.userUID, spec.clientID, spec.identity?.provider].some(
+      (key) => groups.get(key)?.some((one) => isDismissedBy(spec, one)) === true,
+    );
 }

@@ -15,7 +15,7 @@ import { Devices } from './devices.ts';
 import { Lifetimes, type SessionLifetimes } from './lifetimes.ts';
 import { Rotation } from './rotation.ts';
 import { SessionStore } from './session-store.ts';
-import { isDismissedBy, type Dismissed, type Session, type SessionSpec } from './session.ts';
+import { dismissedBy, type Dismissed, type Session, type SessionSpec } from './session.ts';
 import { Sweeper } from './sweeper.ts';
 
 /** A session to create. The store sets its times. */
@@ -179,27 +179,41 @@ export class Sessions {
    * Permanently revokes the matching sessions known to this replica, one after the other. Every replica does so. The
    * sweeper deletes sessions that cannot be revoked now. Never rejects.
    */
-  async dismiss(dismissed: Dismissed): Promise<void> {
-    const { userUID } = dismissed;
-    const known = userUID === undefined ? this.#store.ofAll() : this.#store.ofUser(userUID);
+  async dismiss(dismissed: readonly Dismissed[]): Promise<void> {
+    const isDismissed = dismissedBy(dismissed);
     const before = this.#dismissing;
     const revokeEach = async (): Promise<void> => {
+      const names = await this.#find(dismissed, isDismissed);
       await before;
       const slice = new Slice();
-      for (const { metadata } of known) {
+      for (const name of names) {
         if (slice.isOver) await slice.next();
         if (this.#isStopped) return;
         // Another replica may have revoked the session in the meantime.
-        const session = this.#store.known(metadata.name);
-        if (session === undefined || !isDismissedBy(session.spec, dismissed)) continue;
-        if (this.#lifetimes.isOver(session)) continue;
+        const session = this.#store.known(name);
+        if (session === undefined || !isDismissed(session.spec) || this.#lifetimes.isOver(session)) continue;
         try {
-          await this.revoke(metadata.name);
+          await this.revoke(name);
         } catch (error) {
           this.#log.warn('permanent revocation of a session failed', { error });
         }
       }
     };
     await (this.#dismissing = revokeEach());
+  }
+
+  /** Returns the names of the sessions that exist now and match. Works in slices. */
+  async #find(dismissed: readonly Dismissed[], isDismissed: (spec: SessionSpec) => boolean): Promise<string[]> {
+    const users = new Set(dismissed.map(({ userUID }) => userUID));
+    const known = users.has(undefined)
+      ? this.#store.ofAll()
+      : [...users].flatMap((uid = '') => this.#store.ofUser(uid));
+    const names: string[] = [];
+    const slice = new Slice();
+    for (const { metadata, spec } of known) {
+      if (slice.isOver) await slice.next();
+      if (isDismissed(spec)) names.push(metadata.name);
+    }
+    return names;
   }
 }

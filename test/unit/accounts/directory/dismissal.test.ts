@@ -1,9 +1,10 @@
 /** Permanent revocation of sessions whose user, password, link, provider or client is removed or disabled. */
-import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import { KubeError } from '../../../../src/cluster/client/kube-error.ts';
 import { sessionsPath, usersPath } from '../../../../src/config/names.ts';
 import { credentialIDOf } from '../../../../src/accounts/directory/credentials.ts';
 import type { Identity } from '../../../../src/tokens/sessions/session.ts';
+import { SessionStore } from '../../../../src/tokens/sessions/session-store.ts';
 import { configuredUserUID } from '../../../../src/accounts/directory/account.ts';
 import { issuer } from '../../../fakes/configuration.ts';
 import { passwordSecretOf } from '../../../../src/accounts/directory/users.ts';
@@ -183,6 +184,28 @@ describe('a session is revoked at once and permanently', () => {
     await settle();
     expect([web(), phaseOf(code), other()]).toEqual(['Revoked', 'Revoked', 'Active']);
   });
+});
+
+test('one search finds the sessions of all clients, providers and users that a configuration removes', async () => {
+  const many = Array.from({ length: 100 }, (_, index) => ({ name: `client-${index}`, secret: 'x' }));
+  accounts.configure({ users, clients: [...clients, ...many], identityProviders: [corp] });
+  await accounts.putUser('bob', { identities: [identity] });
+  const removed = [
+    await begin('alice', 'client-0'),
+    await begin('alice', 'client-99'),
+    await begin('eve'),
+    await beginAs('bob', identity),
+  ];
+  const kept = await begin('alice');
+  const searches = jest.spyOn(SessionStore.prototype, 'ofAll');
+  try {
+    accounts.configure({ users: users.slice(0, 1), clients });
+    await settle();
+    expect([...removed, kept].map((phase) => phase())).toEqual(['Revoked', 'Revoked', 'Revoked', 'Revoked', 'Active']);
+    expect(searches).toHaveBeenCalledTimes(1);
+  } finally {
+    searches.mockRestore();
+  }
 });
 
 describe('a session is not revoked', () => {

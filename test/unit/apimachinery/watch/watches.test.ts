@@ -55,6 +55,9 @@ async function watch(query: string, headers: Record<string, string> = {}, of = p
 const eventsOf = ({ response }: Call): string[] =>
   response.events.map(({ type, object: { metadata } }) => `${type} ${metadata.name ?? ''}@${metadata.resourceVersion}`);
 
+const large = (resourceVersion: number): ReturnType<typeof node> =>
+  node('large', { resourceVersion, annotations: { data: 'x'.repeat(5 * 1024 * 1024) } });
+
 const modify = (name: string, resourceVersion: number, labels: Record<string, string> = {}): void =>
   resource.store.apply('MODIFIED', node(name, { resourceVersion, labels }));
 
@@ -353,6 +356,16 @@ describe('a watch', () => {
     await until(() => eventsOf(started).length >= 20_000);
     expect(eventsOf(started).at(-1)).toBe('MODIFIED a@20010');
     expect(eventsOf(started)).toHaveLength(20_000);
+  });
+
+  test('a watch sends an object of 5 MB that is replaced and deleted', async () => {
+    const all = await watch('resourceVersion=10');
+    resource.store.apply('ADDED', large(11));
+    resource.store.apply('MODIFIED', node('large', { resourceVersion: 12 }));
+    resource.store.apply('MODIFIED', large(13));
+    resource.store.apply('DELETED', large(14));
+    await until(() => all.response.text.includes('"DELETED"'));
+    expect(eventsOf(all)).toEqual(['ADDED large@11', 'MODIFIED large@12', 'MODIFIED large@13', 'DELETED large@14']);
   });
 
   test('a watch of tables sends the column definitions only once', async () => {

@@ -1,4 +1,4 @@
-import { describe, expect, test } from '@jest/globals';
+import { describe, expect, jest, test } from '@jest/globals';
 import * as fc from 'fast-check';
 import { Arena } from '../../../../src/cluster/cache/arena.ts';
 import type { KubeObject } from '../../../../src/cluster/client/kube-object.ts';
@@ -28,6 +28,8 @@ function stored(size: number): { object: Stored; text: string } {
 }
 
 const sum = (objects: Iterable<Stored>): number => [...objects].reduce((total, { length }) => total + length, 0);
+
+const names = (objects: readonly StoredObject<unknown>[]): string[] => objects.map(({ name }) => name).toSorted();
 
 describe('an arena', () => {
   test('an arena keeps every object unchanged, including deleted objects in use, with little memory overhead', async () => {
@@ -95,6 +97,43 @@ describe('an arena', () => {
     await arena.tidy(shuffled, wanted);
     expect(gather(shuffled).length).toBeLessThan(50);
     expect(arena.bytes).toBeLessThan(sum(shuffled) * 1.3 + 128 * 1024);
+  });
+
+  test('an arena frees all objects that are removed while a compaction pauses', async () => {
+    // Every look at the clock ends a slice.
+    let now = 0;
+    const clock = jest.spyOn(performance, 'now').mockImplementation(() => (now += 10));
+    try {
+      await fc.assert(
+        fc.asyncProperty(
+          fc.array(fc.array(fc.nat(500), { maxLength: 10 }), { minLength: 1, maxLength: 50 }),
+          fc.constantFrom(1_000_000_000, 300_000),
+          async (pauses, limit) => {
+            const arena = new Arena(limit);
+            const present = Array.from({ length: 300 }, () => stored(4_000).object);
+            for (const object of present) arena.add(object);
+            const listed = present.map((_, index) => present[(index * 7) % 300] as Stored);
+            const tidying = arena.tidy(listed, wanted);
+            for (const indexes of pauses) {
+              await new Promise((resolve) => setImmediate(resolve));
+              for (const index of indexes) {
+                const [gone] = present.splice(index % Math.max(present.length, 1), 1);
+                if (gone !== undefined) arena.retire(gone);
+              }
+            }
+            await tidying;
+            const slabs = [...new Set(present.flatMap(({ slab }) => slab ?? []))];
+            expect(names(slabs.flatMap(({ tenants }) => [...tenants]))).toEqual(names(present));
+            expect(slabs.reduce((total, { live }) => total + live, 0)).toBe(sum(present));
+            for (const object of present) arena.retire(object);
+            expect(arena.bytes).toBeLessThanOrEqual(128 * 1024);
+          },
+        ),
+        { numRuns: 50 },
+      );
+    } finally {
+      clock.mockRestore();
+    }
   });
 
   test('an arena continues a compaction that was interrupted', async () => {

@@ -72,9 +72,9 @@ describe('scanning JSON', () => {
   });
 });
 
-const decodeText = (text: string, unread?: string): unknown =>
-  decodeObject(Buffer.from(text), membersOfObject(Buffer.from(text)), unread);
-const decode = (value: unknown, unread?: string): unknown => decodeText(JSON.stringify(value), unread);
+const decodeText = (text: string, unreadStatus?: string): unknown =>
+  decodeObject(Buffer.from(text), membersOfObject(Buffer.from(text)), unreadStatus);
+const decode = (value: unknown, unreadStatus?: string): unknown => decodeText(JSON.stringify(value), unreadStatus);
 
 describe('an object is decoded without managedFields', () => {
   const managedFields = [{ manager: 'kubelet', fieldsV1: { 'f:metadata': { 'k:{"a":"]},"}': {} } } }];

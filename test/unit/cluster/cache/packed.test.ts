@@ -62,8 +62,11 @@ describe('packed managedFields', () => {
     const kept = new ManagedFields();
     fc.assert(
       fc.property(fc.oneof(written.map(managedFields), anyBytes), (bytes) => {
-        expect(kept.pack(bytes).bytes.equals(bytes)).toBe(true);
-        expect(kept.pack(bytes).bytes.equals(bytes)).toBe(true);
+        for (let time = 0; time < 3; time += 1) {
+          const packed = kept.pack(bytes);
+          expect(packed.bytes.equals(bytes)).toBe(true);
+          expect(packed.length).toBe(bytes.length);
+        }
       }),
     );
   });
@@ -83,5 +86,42 @@ describe('packed managedFields', () => {
     kept.pack(withUniqueField(0));
     expect(kept.pack(withUniqueField(1)).size).toBeLessThan(withUniqueField(1).length / 2);
     expect(kept.pack(withUniqueField(1)).size).toBeLessThan(20);
+  });
+
+  test('packed managedFields of similar objects store only the differences, even after the managedFields of 2,000 other objects', () => {
+    const kept = new ManagedFields();
+    for (let index = 0; index < 2; index += 1) kept.pack(ofOneMake(index));
+    const { size } = kept.pack(ofOneMake(3));
+    for (let index = 0; index < 2_000; index += 1) {
+      kept.pack(withUniqueField(1_000 + index));
+      if (index % 500 === 0) kept.pack(ofOneMake(index));
+    }
+    // The templates of other objects are more recent.
+    for (let index = 0; index < 10; index += 1) kept.pack(withUniqueField(index % 5));
+    expect(kept.pack(ofOneMake(3)).size).toBe(size);
+  });
+
+  test('packed managedFields count all templates in memory, including those that only existing objects use', () => {
+    const kept = new ManagedFields();
+    let unpacked = 0;
+    const all = Array.from({ length: 100 }, (_, index) => {
+      const bytes = managedFields({ time: '', ip: '', uid: '', field: `${index}`.repeat(10_000) });
+      unpacked += bytes.length;
+      kept.pack(bytes);
+      return kept.pack(bytes);
+    });
+    expect(kept.bytes).toBeGreaterThan(2 * 1024 * 1024);
+    expect(kept.bytes).toBeGreaterThan(0.9 * unpacked);
+    expect(all.reduce((sum, { size }) => sum + size, 0)).toBeLessThan(10_000);
+  });
+
+  test.each([
+    ['100 addresses', String.raw`k:{\"ip\":\"10.0.0.1\"}`.repeat(100)],
+    ['more than 64 KiB', 'x'.repeat(65 * 1024)],
+  ])('packed managedFields with %s use no template', (_, field) => {
+    const kept = new ManagedFields();
+    const text = Buffer.from(`,"managedFields":[{"${field}":{}}]`);
+    for (let time = 0; time < 3; time += 1) expect(kept.pack(text).bytes.equals(text)).toBe(true);
+    expect(kept.bytes).toBe(0);
   });
 });

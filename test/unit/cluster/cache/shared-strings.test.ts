@@ -1,5 +1,8 @@
 import { expect, test } from '@jest/globals';
 import { SharedStrings } from '../../../../src/cluster/cache/shared-strings.ts';
+import { heapUsed } from '../../../fakes/heap.ts';
+
+const mebibyte = 1024 * 1024;
 
 test.each([
   {},
@@ -15,8 +18,25 @@ test.each([
   }
 });
 
-test('objects keep their strings after more strings than are remembered', () => {
+test('equal strings of many objects take the memory of one string', () => {
   const strings = new SharedStrings();
-  const objects = Array.from({ length: 20_000 }, (_, index) => strings.share({ text: `a text that is long ${index}` }));
-  expect(objects.every(({ text }, index) => text === `a text that is long ${index}`)).toBe(true);
+  const text = JSON.stringify({ nested: ['x'.repeat(500)] });
+  const before = heapUsed();
+  const objects = Array.from({ length: 20_000 }, () => strings.share(JSON.parse(text) as object));
+  // The strings would take 10 MB.
+  expect(heapUsed() - before).toBeLessThan(5 * mebibyte);
+  expect(objects).toHaveLength(20_000);
+});
+
+test.each([
+  ['many different strings', 400],
+  ['long strings', 5_000],
+])('the memory for shared strings is limited, even after %s', (_, length) => {
+  const strings = new SharedStrings();
+  const before = heapUsed();
+  for (let index = 0; index < 20_000; index += 1)
+    strings.share(JSON.parse(JSON.stringify({ text: `${index}`.padEnd(length) })) as object);
+  expect(heapUsed() - before).toBeLessThan(5 * mebibyte);
+  // The collection is reachable until here.
+  strings.share({});
 });

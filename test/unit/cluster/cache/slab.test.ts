@@ -39,6 +39,13 @@ describe('a slab', () => {
     },
   );
 
+  test('a slab refuses an object for which it has no room, and any object once it is packed', () => {
+    const slab = new Slab(8_000);
+    expect(() => slab.add(stored(0, 9_000))).toThrow(RangeError);
+    slab.pack();
+    expect(() => slab.add(stored(0, 25))).toThrow(RangeError);
+  });
+
   test('an object that was removed from a slab stays readable', () => {
     const slab = new Slab(slabSize);
     const object = stored(0, 5_000);
@@ -58,7 +65,7 @@ test('replaced object versions stay readable, and only the latest 4 MiB are unpa
   const texts = objects.map(textOf);
   for (const object of objects) past.add(object);
   expect(objects.map(textOf)).toEqual(texts);
-  const plain = new Set(objects.map(({ slab }) => slab as Slab).filter(({ isPacked }) => !isPacked));
+  const plain = new Set(objects.flatMap(({ slab }) => (slab?.isPacked === false ? [slab] : [])));
   expect([...plain].reduce((sum, { size }) => sum + size, 0)).toBeLessThanOrEqual(4 * 1024 * 1024);
   expect(plain.size).toBeGreaterThan(10);
 });

@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
+import { randomBytes } from 'node:crypto';
 import type { KubeObject } from '../../../../src/cluster/client/kube-object.ts';
 import type { Change } from '../../../../src/cluster/cache/history.ts';
 import type { OrderName } from '../../../../src/cluster/cache/order.ts';
@@ -11,7 +12,7 @@ import { changesAfter } from '../../../labs/cluster-fakes.ts';
 
 type Stored = StoredObject<null>;
 
-function stored(name: string, resourceVersion: number, second = 0, uid = `uid-${name}`): Stored {
+function stored(name: string, resourceVersion: number, second = 0, uid = `uid-${name}`, spec: object = {}): Stored {
   const object: KubeObject & { spec: object } = {
     kind: 'Node',
     apiVersion: 'v1',
@@ -21,7 +22,7 @@ function stored(name: string, resourceVersion: number, second = 0, uid = `uid-${
       resourceVersion: String(resourceVersion),
       creationTimestamp: new Date(1_700_000_000_000 + second * 1000).toISOString(),
     },
-    spec: {},
+    spec,
   };
   return storeObject(object, Buffer.from(JSON.stringify(object)), {
     selfLink: ({ metadata }) => `/api/v1/nodes/${metadata.name}`,
@@ -283,6 +284,69 @@ describe('the object cache of a resource', () => {
     controller.abort();
     expect(await never).toBe(false);
   });
+});
+
+test.each(['MODIFIED', 'DELETED'] as const)(
+  'an object of more than 4 MiB keeps its bytes in the history after the event %s',
+  (type) => {
+    const store = new Store<null>();
+    store.replace([stored('small', 1)], 1);
+    const large = (resourceVersion: number): Stored =>
+      stored('large', resourceVersion, 0, 'uid', { data: 'x'.repeat(5 * 1024 * 1024) });
+    store.apply('ADDED', large(2));
+    store.apply(type, large(3));
+    const [added, change] = changesAfter(store, 1) ?? [];
+    for (const object of [added?.object, change?.object, change?.previous])
+      expect(JSON.parse(object?.bytes.toString('utf8', 0, object.length - 1) ?? '')).toMatchObject({
+        metadata: { name: 'large' },
+      });
+  },
+);
+
+test('the history counts the managedFields of its objects, and keeps at most 64 MiB', () => {
+  const store = new Store<null>();
+  const managedFields = new ManagedFields();
+  store.replace([], 1);
+  for (let version = 2; version <= 200; version += 1) {
+    const metadata = {
+      name: 'a',
+      resourceVersion: String(version),
+      managedFields: [randomBytes(500_000).toString('hex')],
+    };
+    const object = { kind: 'Node', apiVersion: 'v1', metadata } as unknown as KubeObject;
+    const source = Buffer.from(JSON.stringify(object));
+    store.apply('MODIFIED', storeObject(object, source, { selfLink: () => '/x', fields: () => null, managedFields }));
+  }
+  const changes = store.history.from(store.history.oldestPosition) ?? [];
+  const sizes = changes.map(({ object }) => object.length + object.managedFieldsSize);
+  expect(sizes.length).toBeGreaterThan(50);
+  expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThanOrEqual(64 * 1024 * 1024);
+});
+
+test('a change is published and stored even if the filter of a cached selection throws', async () => {
+  const store = new Store<null>();
+  store.replace(
+    Array.from({ length: 200 }, (_, index) => stored(`n${index}`, index + 1)),
+    200,
+  );
+  const published: string[] = [];
+  store.subscribe({ change: (change) => published.push(changeText(change)), reset: () => published.push('reset') });
+  const failing = Object.assign(
+    ({ resourceVersion }: StoredObject<unknown>) => {
+      if (resourceVersion === 201) throw new Error('the filter failed');
+      return resourceVersion % 2 === 1;
+    },
+    { key: 'failing' },
+  );
+  const select = (): Promise<number> =>
+    store.select([failing], 'name', new AbortController(), (objects) => objects.length);
+  expect(await select()).toBe(100);
+  store.apply('MODIFIED', stored('n0', 201));
+  store.apply('MODIFIED', stored('n0', 203));
+  expect(published).toEqual(['MODIFIED n0@201 was n0@1', 'MODIFIED n0@203 was n0@201']);
+  expect(changesAfter(store, 200)?.map(changeText)).toEqual(published);
+  expect(store.resourceVersion).toBe(203);
+  expect(await select()).toBe(100);
 });
 
 describe('a stored object', () => {

@@ -107,7 +107,7 @@ describe('a stopped replica', () => {
     sessions.stop();
     await settle();
     const before = client.requests.length;
-    await sessions.dismiss({ userUID: login.userUID });
+    await sessions.dismiss([{ userUID: login.userUID }]);
     await clock.advance(10 * minute);
     expect(client.requests).toHaveLength(before);
     expect(clock.pending()).toEqual([]);
@@ -179,7 +179,7 @@ describe('the permanent revocation of sessions', () => {
     client.before = ({ method, path: at }) => {
       if (method === 'PUT' && at.endsWith(stuck)) throw unreachable(new Error('reset'));
     };
-    await sessions.dismiss({ userUID: login.userUID });
+    await sessions.dismiss([{ userUID: login.userUID }]);
     for (const { metadata, status } of stored(cluster))
       expect(status.phase).toBe(metadata.name === stuck ? 'Active' : 'Revoked');
     expect(lines().filter((line) => line.includes('"warn"'))).toHaveLength(1);
@@ -194,8 +194,8 @@ describe('the permanent revocation of sessions', () => {
     await settle();
     const before = writes();
     await sessions.revoke(session.metadata.name);
-    await sessions.dismiss({ userUID: login.userUID });
-    await sessions.dismiss({ clientID: login.clientID });
+    await sessions.dismiss([{ userUID: login.userUID }]);
+    await sessions.dismiss([{ clientID: login.clientID }]);
     expect(writes()).toBe(before);
   });
 
@@ -211,8 +211,8 @@ describe('the permanent revocation of sessions', () => {
       cluster.delete(path, deleted);
       await settle();
     };
-    await sessions.dismiss({ userUID: login.userUID });
-    await sessions.dismiss({ userUID: 'uid-bob' });
+    await sessions.dismiss([{ userUID: login.userUID }]);
+    await sessions.dismiss([{ userUID: 'uid-bob' }]);
     const phases = Object.fromEntries(stored(cluster).map(({ metadata, status }) => [metadata.name, status.phase]));
     expect(phases).toEqual({ [first]: 'Revoked', [bob.session.metadata.name]: 'Revoked' });
   });
