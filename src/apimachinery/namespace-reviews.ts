@@ -5,7 +5,7 @@
 import { decisionKey } from '../auth/authorizers/access-review.ts';
 import { assertAllowed, type AccessReviews, type ResourceAttributes } from '../auth/authorizers/authorizer.ts';
 import type { UserInfo } from '../auth/user.ts';
-import type { Granted } from '../cluster/catalogue/granted-namespaces.ts';
+import { sameBindings, type Bindings, type Granted } from '../cluster/catalogue/granted-namespaces.ts';
 import { BoundedCache } from '../runtime/bounded-cache.ts';
 import { forbidden } from '../runtime/errors.ts';
 import { mapConcurrent } from '../runtime/promises.ts';
@@ -36,7 +36,7 @@ interface Decided {
   /** Monotonic time of the review. */
   readonly at: number;
   /** State of the RoleBindings that was known before the review. */
-  readonly bindings: number;
+  readonly bindings: Bindings;
   /** True for the first review since the RoleBindings have changed. */
   readonly isFirst: boolean;
 }
@@ -117,6 +117,11 @@ export class ReviewedNamespaces {
     return candidates === this.#candidates && !this.#isExpired;
   }
 
+  #isOf(namespace: string, bindings: Bindings): boolean {
+    const decided = this.#decided.get(namespace);
+    return decided !== undefined && sameBindings(decided.bindings, bindings);
+  }
+
   #isOlder(namespace: string, age: number): boolean {
     return this.#clock.monotonic() - (this.#decided.get(namespace)?.at ?? -Infinity) >= age;
   }
@@ -129,7 +134,7 @@ export class ReviewedNamespaces {
 
   async #decide(candidates: Granted, age: number): Promise<void> {
     const outdated = [...candidates].filter(
-      ([namespace, bindings]) => this.#decided.get(namespace)?.bindings !== bindings || this.#isOlder(namespace, age),
+      ([namespace, bindings]) => !this.#isOf(namespace, bindings) || this.#isOlder(namespace, age),
     );
     await mapConcurrent(outdated, concurrency, ([namespace, bindings]) => this.#review(namespace, bindings));
     for (const namespace of this.#decided.keys()) if (!candidates.has(namespace)) this.#decided.delete(namespace);
@@ -141,11 +146,11 @@ export class ReviewedNamespaces {
    * Returns true if the decision has changed although the RoleBindings have not. A right that only the first review did
    * not find comes from these RoleBindings.
    */
-  async #review(namespace: string, bindings: number): Promise<boolean> {
+  async #review(namespace: string, bindings: Bindings): Promise<boolean> {
     const { user, within } = this.#right;
     const { decision, at } = await this.#reviews.review(user, { ...within(namespace), namespace });
     const before = this.#decided.get(namespace);
-    const isFirst = before?.bindings !== bindings;
+    const isFirst = !this.#isOf(namespace, bindings);
     this.#decided.set(namespace, { allowed: decision.allowed, at, bindings, isFirst });
     if (before === undefined || isFirst || before.allowed === decision.allowed) return false;
     return before.allowed || !before.isFirst;
@@ -158,7 +163,7 @@ export class ReviewedNamespaces {
   async #reviewAll(namespaces: readonly string[], atOnce: number): Promise<void> {
     const candidates = this.#candidates;
     const changes = await mapConcurrent(namespaces, atOnce, (namespace) =>
-      this.#review(namespace, candidates.get(namespace) ?? 0),
+      this.#review(namespace, candidates.get(namespace) ?? { count: 0, lastChange: 0 }),
     );
     if (changes.includes(true)) await this.#complete(this.#candidates, maxShownAge);
   }

@@ -97,7 +97,7 @@ async function authorize(
       ...attributes,
       ...(areNamespaces ? { verb: verb === 'list' ? 'get' : verb, name: candidate } : {}),
     }),
-    candidates: named === '' ? granted.of(user) : new Map([[named, 0]]),
+    candidates: named === '' ? granted.of(user) : new Map([[named, { count: 0, lastChange: 0 }]]),
     isNamed: named !== '' || name !== '',
   };
 }

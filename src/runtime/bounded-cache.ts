@@ -37,6 +37,8 @@ export interface CacheOptions<V> {
   readonly maxBytes: number;
   /** Milliseconds until an entry expires. */
   readonly ttl: number;
+  /** True if `get` starts this time again, so that only unused entries expire. */
+  readonly renewsOnGet?: boolean;
   /** Returns the bytes of a value, if they vary. */
   readonly sizeOf?: (value: V) => number;
   /**
@@ -84,7 +86,15 @@ export class BoundedCache<V extends object | string | number | boolean> implemen
   readonly #maxEntries: number;
   readonly #ttl: number;
 
-  constructor({ name, maxEntries, maxBytes, ttl, sizeOf = () => 0, clock = () => performance.now() }: CacheOptions<V>) {
+  constructor({
+    name,
+    maxEntries,
+    maxBytes,
+    ttl,
+    renewsOnGet = false,
+    sizeOf = () => 0,
+    clock = () => performance.now(),
+  }: CacheOptions<V>) {
     this.name = name;
     this.#maxEntries = maxEntries;
     this.#ttl = ttl;
@@ -94,6 +104,7 @@ export class BoundedCache<V extends object | string | number | boolean> implemen
       sizeCalculation: (value, key) => bytesOf(key) + sizeOf(value),
       ttl,
       ttlResolution: 0,
+      updateAgeOnGet: renewsOnGet,
       perf: { now: clock },
       // Without this option, iterators would skip the expired entries that `#purge` drops.
       allowStale: true,

@@ -29,7 +29,7 @@ const argued: Readonly<Record<string, readonly string[]>> = {
     'cluster/catalogue/catalogue Catalogue refused',
     'cluster/catalogue/granted-namespaces GrantedNamespaces bindings',
     'cluster/catalogue/granted-namespaces GrantedNamespaces bySubject',
-    'cluster/catalogue/granted-namespaces GrantedNamespaces sorted',
+    'cluster/catalogue/granted-namespaces GrantedNamespaces copies',
     'apimachinery/namespace-reviews ReviewedNamespaces decided',
     'cluster/cache/arena Arena plain',
     'cluster/cache/arena Arena packed',

@@ -47,7 +47,7 @@ beforeEach(() => {
 });
 
 const names = (count: number): string[] => Array.from({ length: count }, (_, index) => `n${index}`);
-const bound = (some: Iterable<string>): Granted => new Map([...some].map((name) => [name, 1]));
+const bound = (some: Iterable<string>): Granted => new Map([...some].map((name) => [name, { count: 1, lastChange: 1 }]));
 const of = (candidates: Granted): Promise<ReviewedNamespaces> =>
   reviews.of({ user, attributes: listPods, within }, candidates);
 
@@ -84,7 +84,7 @@ test('a request reviews only the namespaces whose role bindings have changed', a
   allowed = new Set(names(200));
   await of(bound(names(200)));
   taken();
-  const changed = new Map([...bound(names(201)), ['n3', 2]]);
+  const changed = new Map([...bound(names(201)), ['n3', { count: 1, lastChange: 2 }]]);
   changed.delete('n5');
   allowed.add('n200').delete('n3');
   const { visible } = await of(changed);
@@ -230,7 +230,7 @@ test('a shown namespace was allowed in the last 10 s, and has a role binding', a
       const wrong: string[] = [];
       for (const one of steps) {
         if ('bind' in one) {
-          const next = new Map(candidates).set(`n${one.bind}`, one.version);
+          const next = new Map(candidates).set(`n${one.bind}`, { count: 1, lastChange: one.version });
           if (one.version === 0) next.delete(`n${one.bind}`);
           candidates = next;
         } else if ('flip' in one) {

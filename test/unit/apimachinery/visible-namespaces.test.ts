@@ -28,7 +28,7 @@ async function visible(of: typeof pods, info: Partial<RequestInfo>, query = ''):
   let open = 0;
   const found = await visibleNamespaces(
     {
-      granted: { of: () => new Map(granted.map((name) => [name, 1])), hasSynced: () => synced },
+      granted: { of: () => new Map(granted.map((name) => [name, { count: 1, lastChange: 1 }])), hasSynced: () => synced },
       authorizer: {
         async authorize(_, attributes: Attributes) {
           const { verb, namespace, name } = attributes as ResourceAttributes;

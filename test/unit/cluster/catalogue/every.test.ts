@@ -159,7 +159,7 @@ beforeEach(() => {
     authorizer,
     resources: [],
     catalogue,
-    granted: { of: () => new Map(granted.map((name) => [name, 1])), hasSynced: () => true },
+    granted: { of: () => new Map(granted.map((name) => [name, { count: 1, lastChange: 1 }])), hasSynced: () => true },
     reviews: namespaceReviews(authorizer),
     client: cluster,
     fieldSchemas: new FieldSchemas(cluster),
