@@ -37,6 +37,8 @@ export interface Bindings {
   readonly count: number;
   /** Number of the last change. */
   readonly lastChange: number;
+  /** Monotonic time of the last change, in milliseconds. */
+  readonly changedAt: number;
 }
 
 export const sameBindings = (a: Bindings, b: Bindings): boolean => a.count === b.count && a.lastChange === b.lastChange;
@@ -76,9 +78,11 @@ export class GrantedNamespaces {
   readonly #copies = new Map<string, Granted>();
   /** Unions by subjects. Requests of a front proxy have no other object in common. */
   readonly #unions: BoundedCache<Union>;
+  readonly #clock: Clock;
   #changes = 0;
 
   constructor(options: { client: Pick<KubeClient, 'stream'>; log: Logger; clock: Clock }) {
+    this.#clock = options.clock;
     this.#unions = new BoundedCache({
       name: 'granted_namespaces',
       maxEntries: 20_000,
@@ -155,7 +159,7 @@ export class GrantedNamespaces {
   #count(subject: string, namespace: string, more: number): void {
     const namespaces = this.#bySubject.get(subject) ?? new Map<string, Bindings>();
     const count = (namespaces.get(namespace)?.count ?? 0) + more;
-    if (count > 0) namespaces.set(namespace, { count, lastChange: this.#changes });
+    if (count > 0) namespaces.set(namespace, { count, lastChange: this.#changes, changedAt: this.#clock.monotonic() });
     else namespaces.delete(namespace);
     if (namespaces.size > 0) this.#bySubject.set(subject, namespaces);
     else this.#bySubject.delete(subject);
@@ -169,13 +173,9 @@ function unionOf([first, ...others]: readonly Granted[]): Granted {
   const union = new Map(first);
   for (const other of others)
     for (const [namespace, bindings] of other) {
-      const { count = 0, lastChange = 0 } = union.get(namespace) ?? {};
-      union.set(
-        namespace,
-        count === 0
-          ? bindings
-          : { count: count + bindings.count, lastChange: Math.max(lastChange, bindings.lastChange) },
-      );
+      const before = union.get(namespace);
+      const latest = before !== undefined && before.lastChange > bindings.lastChange ? before : bindings;
+      union.set(namespace, { ...latest, count: bindings.count + (before?.count ?? 0) });
     }
   return union;
 }
