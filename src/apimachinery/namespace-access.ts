@@ -103,6 +103,7 @@ export class NamespaceAccess {
     if (now >= this.#expiry) {
       await this.#review(candidates.keys(), this.#isReviewedBefore(now - this.#maxAge));
       this.#expiry = this.#nextExpiry();
+      this.#due = -Infinity;
     }
     if (!this.#isRefreshing && this.#clock.monotonic() >= this.#due) withoutSpan(() => void this.#refresh());
     await this.#assertVisible();
@@ -135,7 +136,7 @@ export class NamespaceAccess {
         this.#decisions.delete(namespace);
         this.#isVisibleOutdated = true;
       }
-    this.#expiry = this.#due = -Infinity;
+    this.#expiry = -Infinity;
   }
 
   #isAllowed(namespace: string): boolean {
@@ -202,10 +203,8 @@ export class NamespaceAccess {
     const before = this.#decisions.get(namespace);
     const isExplained = before === undefined || !sameBindings(before.bindings, bindings);
     const isEarly = at - bindings.changedAt < maxLag || (before !== undefined && isExplained);
-    const decision = { allowed, at, bindings, isEarly };
     this.#decisions.delete(namespace);
-    this.#decisions.set(namespace, decision);
-    this.#due = Math.min(this.#due, this.#dueOf(decision));
+    this.#decisions.set(namespace, { allowed, at, bindings, isEarly });
     if (before?.allowed === allowed) return;
     this.#isVisibleOutdated = true;
     if (isExplained || before.isEarly || before.at < this.#lastSurprise) return;

@@ -157,6 +157,22 @@ describe('many namespaces', () => {
     expect(access.visible.has('n1000')).toBe(true);
   });
 
+  test('a namespace is reviewed twice after one of its role bindings is deleted', async () => {
+    const before = new Map([...candidates, ['n0', { count: 2, lastChange: 1, changedAt: -Infinity }]]);
+    await of(before);
+    expect(taken()).toEqual(['n0']);
+    await clock.advance(10_000);
+    await poll(1, () => of(before));
+    expect(taken()).toEqual(['n0']);
+    await of(candidates);
+    expect(taken()).toEqual(['n0']);
+    allowed.delete('n0');
+    await clock.advance(10_000);
+    await poll(1, () => of(candidates));
+    expect(taken()).toEqual(['n0']);
+    expect(access.visible.has('n0')).toBe(false);
+  });
+
   test('a namespace is reviewed twice after a change of its role bindings, even while all others are refreshed', async () => {
     await clock.advance(maxAge / 2);
     const more = new Map([...candidates, ['n1000', changed(2)]]);
@@ -246,6 +262,7 @@ describe('many namespaces', () => {
     expect(access.visible.size).toBe(1_000 - 3 * 64 + 1);
     await poll(20, () => of(candidates));
     expect(access.visible).toEqual(new Set(['n0', 'n999']));
+    expect(taken()).toHaveLength(1_000);
   });
 
   test('after a failed refresh, the pause doubles up to 8 s, and decisions are used until their maximum age', async () => {
