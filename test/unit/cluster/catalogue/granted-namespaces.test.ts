@@ -135,7 +135,7 @@ const change = fc.record({
   subjects: fc.subarray(['anna', 'dev', 'ops']),
 });
 
-test('for a caller with several subjects, equal states of a namespace mean the same unchanged role bindings', async () => {
+test('equal states of a namespace mean the same unchanged role bindings, even for a caller with several subjects', async () => {
   await begin();
   await fc.assert(
     fc.asyncProperty(fc.array(change, { minLength: 1, maxLength: 12 }), async (changes) => {
