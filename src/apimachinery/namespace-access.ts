@@ -101,9 +101,12 @@ export class NamespaceAccess {
     this.#lastRequest = now;
     this.#setCandidates(candidates);
     if (now >= this.#expiry) {
-      await this.#review(candidates.keys(), this.#isReviewedBefore(now - this.#maxAge));
-      this.#expiry = this.#nextExpiry();
-      this.#due = -Infinity;
+      await this.#review(candidates.keys(), this.#lacksDecisionSince(now - this.#maxAge));
+      // A concurrent request may have waited for the same reviews.
+      if (now >= this.#expiry) {
+        this.#expiry = this.#nextExpiry();
+        this.#due = -Infinity;
+      }
     }
     if (!this.#isRefreshing && this.#clock.monotonic() >= this.#due) withoutSpan(() => void this.#refresh());
     await this.#assertVisible();
@@ -115,7 +118,7 @@ export class NamespaceAccess {
    */
   async confirm(shown: ReadonlySet<string>): Promise<boolean> {
     if (shown.size > maxShown) throw this.#tooMany(shown.size);
-    await this.#review(shown, this.#isReviewedBefore(this.#clock.monotonic() - maxShownAge));
+    await this.#review(shown, this.#lacksDecisionSince(this.#clock.monotonic() - maxShownAge));
     const lost = [...shown].filter((namespace) => !this.visible.has(namespace));
     if (lost.length === 0) return true;
     await this.#reviewLike(lost, true);
@@ -147,7 +150,7 @@ export class NamespaceAccess {
    * Returns a function that reports whether a candidate has no decision about its present RoleBindings from after this
    * time.
    */
-  #isReviewedBefore(time: number): (namespace: string) => boolean {
+  #lacksDecisionSince(time: number): (namespace: string) => boolean {
     return (namespace) => {
       const bindings = this.#candidates.get(namespace);
       const decision = this.#decisions.get(namespace);
@@ -157,10 +160,10 @@ export class NamespaceAccess {
   }
 
   #nextExpiry(): number {
-    const isUndecided = this.#isReviewedBefore(-Infinity);
+    const lacksDecision = this.#lacksDecisionSince(-Infinity);
     let oldest = Infinity;
     for (const namespace of this.#candidates.keys()) {
-      if (isUndecided(namespace)) return -Infinity;
+      if (lacksDecision(namespace)) return -Infinity;
       oldest = Math.min(oldest, this.#decisions.get(namespace)?.at ?? -Infinity);
     }
     return oldest + this.#maxAge;
@@ -223,7 +226,7 @@ export class NamespaceAccess {
    * namespace therefore causes at most two reviews.
    */
   async #reviewLike(changed: readonly string[], before: boolean): Promise<void> {
-    const isOutdated = this.#isReviewedBefore(this.#clock.monotonic() - maxShownAge);
+    const isOutdated = this.#lacksDecisionSince(this.#clock.monotonic() - maxShownAge);
     const hasChanged = (namespace: string): boolean => this.#decisions.get(namespace)?.allowed === !before;
     for (let count = changed.filter(hasChanged).length; count > 0;) {
       const others = this.#decisions
@@ -277,7 +280,7 @@ export class NamespaceAccess {
   async #assertVisible(): Promise<void> {
     if (this.visible.size > 0) return;
     const sample = this.#candidates.keys().take(sampleSize).toArray();
-    await this.#review(sample, this.#isReviewedBefore(this.#clock.monotonic() - maxShownAge));
+    await this.#review(sample, this.#lacksDecisionSince(this.#clock.monotonic() - maxShownAge));
     await this.#reviewLike(sample, false);
     if (this.visible.size === 0) await assertAllowed(this.#reviews, this.#right.user, this.#right.attributes);
   }
