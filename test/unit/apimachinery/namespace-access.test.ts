@@ -216,23 +216,34 @@ describe('many namespaces', () => {
     expect(taken()).toEqual([]);
   });
 
-  test('another tenant who changes a role and its role binding every 13 s causes no more reviews than the limit of the refresh', async () => {
-    let state = changed(2);
-    const mine = names(1_000).slice(1);
-    let second = 0;
-    const shown = new Set(['n1', 'n2', 'n3']);
-    await poll(120, async () => {
-      if (second % 13 === 0) {
-        allowed.add('n0');
-        state = changed(2 + second);
-      }
-      if (second % 13 === 5) allowed.delete('n0');
-      second += 1;
-      const { visible } = await of(new Map([...bound(mine), ['n0', state]]));
-      await access.confirm(visible.has('n0') ? new Set([...shown, 'n0']) : shown);
-    });
-    expect(taken().length).toBeLessThan(120 * 67);
-  });
+  // In the first case, kube-apiserver may have noticed the role binding late. In the second case, only a role explains it.
+  test.each([
+    [13, 5],
+    [30, 15],
+  ])(
+    'another tenant who restores a role and its role binding every %d s and changes the role after %d s makes no request wait for many reviews',
+    async (period, delay) => {
+      let state = changed(2);
+      let second = 0;
+      const waits: number[] = [];
+      const mine = bound(names(1_000).slice(1));
+      await poll(120, async () => {
+        if (second % period === 0) {
+          allowed.add('n0');
+          state = changed(2 + second);
+        }
+        if (second % period === delay) allowed.delete('n0');
+        second += 1;
+        const before = reviewed.length;
+        const { visible } = await of(new Map([...mine, ['n0', state]]));
+        const shown = ['n0', 'n1', 'n2', 'n3'].filter((name) => visible.has(name));
+        await access.confirm(new Set(shown));
+        waits.push(reviewed.length - before);
+      });
+      expect(Math.max(...waits)).toBeLessThanOrEqual(64);
+      expect(reviewed.length).toBeLessThan(120 * 67);
+    },
+  );
 
   test('due decisions are refreshed without a waiting request, at most 64 per second', async () => {
     await clock.advance(maxAge / 2);
