@@ -2,7 +2,7 @@
  * Builds the server: all components in order of dependency, then routes and listeners. No other file knows all
  * components.
  */
-import { NamespaceReviews } from './apimachinery/namespace-reviews.ts';
+import { NamespaceAccessCache } from './apimachinery/namespace-access-cache.ts';
 import { buildAccounts, type AccountParts } from './accounts/build.ts';
 import { buildAudit } from './audit/build.ts';
 import { buildAuth } from './auth/build.ts';
@@ -136,7 +136,7 @@ function gatewayRoutes(parts: Parts): readonly Route[] {
       resources: [parts.nodesCache],
       catalogue,
       granted,
-      reviews: new NamespaceReviews(authorizer, clock),
+      namespaceAccess: new NamespaceAccessCache(authorizer, clock),
       client,
       kinds,
       namespace,

@@ -7,11 +7,28 @@ import type { RequestContext } from '../http/route.ts';
 import type { Catalogue } from '../cluster/catalogue/catalogue.ts';
 import type { Granted, GrantedNamespaces } from '../cluster/catalogue/granted-namespaces.ts';
 import type { ResourceDefinition } from '../cluster/catalogue/resource.ts';
-import type { NamespaceReviews, ReviewedNamespaces, Visible } from './namespace-reviews.ts';
+import type { NamespaceAccessCache } from './namespace-access-cache.ts';
+import type { ListRight } from './namespace-access.ts';
+
+/** Names of namespaces; undefined if everything in the scope of the request is visible. */
+export type Visible = ReadonlySet<string> | undefined;
+
+export const sameNamespaces = (a: Visible, b: Visible): boolean =>
+  a === b || (a !== undefined && b !== undefined && a.size === b.size && [...a].every((one) => b.has(one)));
+
+/** Namespaces that a read may show. */
+export interface ReadScope {
+  readonly visible: Visible;
+  /**
+   * Present if some decisions may be older than 10 s. Reviews the namespaces whose objects a response contains. Returns
+   * false if one of them is no longer in `visible`, and throws like `NamespaceAccess.confirm`.
+   */
+  confirm?(shown: ReadonlySet<string>): Promise<boolean>;
+}
 
 export interface ReadAccess {
   readonly authorizer: Authorizer;
-  readonly reviews: Pick<NamespaceReviews, 'of'>;
+  readonly namespaceAccess: Pick<NamespaceAccessCache, 'of'>;
   readonly granted: Pick<GrantedNamespaces, 'of' | 'hasSynced'>;
   /** Finds the other resources that a request reads. */
   readonly catalogue: Pick<Catalogue, 'find' | 'acquire'>;
@@ -20,6 +37,8 @@ export interface ReadAccess {
 type Access = Pick<ReadAccess, 'authorizer' | 'granted'>;
 type Definition = Pick<ResourceDefinition<unknown>, 'underlying' | 'namespaced'>;
 
+/** State of a namespace that the request names. */
+const unbound = { count: 0, lastChange: 0, changedAt: 0 };
 /** Maximum concurrent reviews per request. */
 const concurrency = 32;
 /** Maximum namespaces that are reviewed for a request whose decisions are at most 10 s old. */
@@ -28,11 +47,7 @@ const maxCandidates = 1_000;
 const maxListed = 10_000;
 
 /** Request of a caller who is not allowed to see the objects of all namespaces. */
-interface Restricted {
-  readonly user: UserInfo;
-  readonly attributes: ResourceAttributes;
-  /** Returns the right that makes the objects of a namespace visible. */
-  readonly within: (namespace: string) => ResourceAttributes;
+interface Restricted extends ListRight {
   /** Namespaces that may be visible. */
   readonly candidates: Granted;
   /** True if the request names the namespace or the object. */
@@ -54,21 +69,17 @@ export async function visibleNamespaces(
   return restricted && (await reviewEach(access, restricted));
 }
 
-/**
- * Authorizes a list like `visibleNamespaces`. `reviewed` is present if some decisions may be older than 10 s: confirm
- * the namespaces whose objects the response contains.
- */
-export async function listedNamespaces(
-  access: Access & Pick<ReadAccess, 'reviews'>,
+/** Authorizes a list like `visibleNamespaces`, with older decisions about namespaces that the response does not show. */
+export async function listScope(
+  access: Access & Pick<ReadAccess, 'namespaceAccess'>,
   request: Pick<RequestContext, 'user' | 'info' | 'query'>,
   definition: Definition,
-): Promise<{ readonly visible: Visible; readonly reviewed?: ReviewedNamespaces }> {
+): Promise<ReadScope> {
   const restricted = await authorize(access, request, definition);
   if (restricted === undefined) return { visible: undefined };
   if (restricted.isNamed) return { visible: await reviewEach(access, restricted) };
   assertFew(restricted, maxListed);
-  const reviewed = await access.reviews.of(restricted, restricted.candidates);
-  return { visible: reviewed.visible, reviewed };
+  return await access.namespaceAccess.of(restricted, restricted.candidates);
 }
 
 /** Returns undefined if everything in the scope of the request is visible. */
@@ -97,7 +108,7 @@ async function authorize(
       ...attributes,
       ...(areNamespaces ? { verb: verb === 'list' ? 'get' : verb, name: candidate } : {}),
     }),
-    candidates: named === '' ? granted.of(user) : new Map([[named, 0]]),
+    candidates: named === '' ? granted.of(user) : new Map([[named, unbound]]),
     isNamed: named !== '' || name !== '',
   };
 }

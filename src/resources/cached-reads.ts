@@ -13,8 +13,12 @@ import { ResourceResponses } from '../apimachinery/list/resource-responses.ts';
 import { waitForHistory, waitForVersion } from '../apimachinery/reading.ts';
 import { waitForSync } from '../cluster/catalogue/waiting.ts';
 import type { Resource, ResourceDefinition } from '../cluster/catalogue/resource.ts';
-import { sameNamespaces, type Visible } from '../apimachinery/namespace-reviews.ts';
-import { visibleNamespaces, type ReadAccess } from '../apimachinery/visible-namespaces.ts';
+import {
+  sameNamespaces,
+  visibleNamespaces,
+  type ReadAccess,
+  type Visible,
+} from '../apimachinery/visible-namespaces.ts';
 import { lastEventID, type ReadHandlers, type ReadRequest } from './read-request.ts';
 import { followSelecting, sameSelection, selectedBy } from './selected-by.ts';
 import { eventStream, watchDuration } from '../apimachinery/watch/response.ts';
@@ -119,17 +123,17 @@ export class CachedReads<F> implements ReadHandlers {
   /** Returns the requested page of the visible objects, and the query with the filters for these objects. */
   async #visiblePage({ context, granted }: ReadRequest, query: ListQuery<F>) {
     const { definition, store } = this.#resource;
-    const { reviewed, selected } = granted;
+    const { scope, selected } = granted;
     // A list that is limited to one name requires only the right to that name. The selector is part of the query, so
     // the scope filters contain no name.
     const info = { ...context.info, name: '' };
     for (;;) {
-      const scope = [...scopeFilters(definition, info, reviewed?.visible ?? granted.visible), ...selected];
-      const scoped = scope.length === 0 ? query : { ...query, filters: [...scope, ...query.filters] };
+      const filters = [...scopeFilters(definition, info, scope.visible), ...selected];
+      const scoped = filters.length === 0 ? query : { ...query, filters: [...filters, ...query.filters] };
       const page = await pageOf(store, scoped, context);
-      if (reviewed === undefined) return { scoped, page };
+      if (scope.confirm === undefined) return { scoped, page };
       const property = definition.namespaced ? 'namespace' : 'name';
-      if (await reviewed.confirm(new Set(page.objects.map((object) => object[property])))) return { scoped, page };
+      if (await scope.confirm(new Set(page.objects.map((object) => object[property])))) return { scoped, page };
     }
   }
 
@@ -157,7 +161,7 @@ export class CachedReads<F> implements ReadHandlers {
     const { req, res, context, granted } = request;
     const { definition, ended } = this.#resource;
     const query = this.#queries.watch.parse(context.query);
-    const scope = scopeFilters(definition, context.info, granted.visible);
+    const scope = scopeFilters(definition, context.info, granted.scope.visible);
     await this.#synced(context);
     const start = await this.#startOf(request, query.options);
     const view = this.#responses.view(query);
@@ -172,7 +176,7 @@ export class CachedReads<F> implements ReadHandlers {
       firstView: view,
       recheck: async () => {
         const visible = await visibleNamespaces(this.#recheckAccess, context, definition);
-        if (!sameNamespaces(granted.visible, visible))
+        if (!sameNamespaces(granted.scope.visible, visible))
           throw expired('the namespaces that you are allowed to watch have changed: list again');
         await selection.check(this.#recheckAccess);
       },

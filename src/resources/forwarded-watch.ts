@@ -17,8 +17,7 @@ import type { WatchOptions } from '../apimachinery/list/list-options.ts';
 import { forwardableShape } from '../apimachinery/list/kapis-parameters.ts';
 import type { WatchQuery } from '../apimachinery/list/query.ts';
 import type { View } from '../apimachinery/list/views.ts';
-import type { Visible } from '../apimachinery/namespace-reviews.ts';
-import { visibleNamespaces, type ReadAccess } from '../apimachinery/visible-namespaces.ts';
+import { visibleNamespaces, type ReadAccess, type Visible } from '../apimachinery/visible-namespaces.ts';
 import { beginWatch, eventStream, refuse, watchDuration, type WatchResponse } from '../apimachinery/watch/response.ts';
 import { frame, keepAliveFrame, keepAliveInterval, type EventType } from '../apimachinery/watch/frames.ts';
 import { lastEventID, type ReadRequest } from './read-request.ts';
@@ -153,12 +152,12 @@ interface ForwardOptions {
 }
 
 export async function forwardWatch(
-  { req, res, context, granted: { mediaType, visible } }: ReadRequest,
+  { req, res, context, granted: { mediaType, scope } }: ReadRequest,
   { options }: Pick<WatchQuery<unknown>, 'options'>,
   { resource, access, view }: ForwardOptions,
 ): Promise<void> {
   const { definition } = resource;
-  assertForwardable(definition, context.query, visible);
+  assertForwardable(definition, context.query, scope.visible);
   const ended = new AbortController();
   const over = AbortSignal.any([context.signal, ended.signal]);
   const keepsAlive = mediaType === eventStream;

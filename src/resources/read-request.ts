@@ -7,8 +7,7 @@ import type { RouteRequest } from '../http/define-route.ts';
 import type { RequestInfo } from '../http/route.ts';
 import { negotiate } from '../http/request/negotiate.ts';
 import type { ObjectFilter } from '../apimachinery/list/filters.ts';
-import type { ReviewedNamespaces, Visible } from '../apimachinery/namespace-reviews.ts';
-import { listedNamespaces, visibleNamespaces, type ReadAccess } from '../apimachinery/visible-namespaces.ts';
+import { listScope, visibleNamespaces, type ReadAccess, type ReadScope } from '../apimachinery/visible-namespaces.ts';
 import { eventStream } from '../apimachinery/watch/response.ts';
 import { collectionPath, type ResourceDefinition } from '../cluster/catalogue/resource.ts';
 import { selectedBy } from './selected-by.ts';
@@ -29,10 +28,7 @@ export function lastEventID({ headers }: Request): number | undefined {
 /** Result of the authorization of a read. Authorization precedes the parsing of the query. */
 export interface ReadGrant {
   readonly mediaType: string;
-  /** Namespaces whose objects the caller is allowed to see. */
-  readonly visible: Visible;
-  /** Confirms namespaces whose objects a list contains, if some decisions about `visible` may be older than 10 s. */
-  readonly reviewed?: ReviewedNamespaces;
+  readonly scope: ReadScope;
   /** Filters for objects that other resources select, such as the pods of a Service. */
   readonly selected: readonly ObjectFilter<unknown>[];
 }
@@ -81,9 +77,9 @@ export async function authorizeRead(
   const isWatch = context.info.verb === 'watch';
   const offered = isWatch ? [json, eventStream] : objectTypes;
   const described = isWatch ? offered : [...objectTypes, `with watch=true also ${eventStream}`];
-  const listed = isWatch
+  const scope = isWatch
     ? { visible: await visibleNamespaces(access, context, definition) }
-    : await listedNamespaces(access, context, definition);
+    : await listScope(access, context, definition);
   const selected = await selectedBy(access, definition, context);
-  return { mediaType: negotiate(headers.accept, offered, (type) => type, described), ...listed, selected };
+  return { mediaType: negotiate(headers.accept, offered, (type) => type, described), scope, selected };
 }

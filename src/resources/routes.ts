@@ -33,7 +33,7 @@ export interface ApisDeps {
 /** Dependencies of the routes below /kapis, which serve all resources of the cluster in addition to `resources`. */
 export interface KapisDeps extends ApisDeps, GenericParts {
   readonly granted: ReadAccess['granted'];
-  readonly reviews: ReadAccess['reviews'];
+  readonly namespaceAccess: ReadAccess['namespaceAccess'];
   /** Namespace of the release. */
   readonly namespace: string;
 }
@@ -88,8 +88,8 @@ function resourceRoutes(resource: Resource<unknown>, access: ReadAccess, lanes: 
 
 /** Returns the routes of the gateway: discovery and every resource below /kapis. */
 export function kapisRoutes(deps: KapisDeps): Route[] {
-  const { authorizer, granted, reviews, catalogue, resources, fieldSchemas, otherGroups = [] } = deps;
-  const access: ReadAccess = { authorizer, reviews, granted, catalogue };
+  const { authorizer, granted, namespaceAccess, catalogue, resources, fieldSchemas, otherGroups = [] } = deps;
+  const access: ReadAccess = { authorizer, namespaceAccess, granted, catalogue };
   const lanes = new Lanes();
   return [
     ...discoveryRoutes('/kapis', [...groupsOf(deps), ...otherGroups]),

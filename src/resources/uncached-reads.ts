@@ -12,7 +12,7 @@ import { assertReached } from '../apimachinery/reading.ts';
 import { kapisObjectParameters } from '../apimachinery/list/kapis-parameters.ts';
 import { queriesOf, type KindQueries } from '../apimachinery/list/query.ts';
 import { ResourceResponses } from '../apimachinery/list/resource-responses.ts';
-import type { ReadAccess } from '../apimachinery/visible-namespaces.ts';
+import { visibleNamespaces, type ReadAccess } from '../apimachinery/visible-namespaces.ts';
 import type { ReadHandlers, ReadRequest } from './read-request.ts';
 import { forwardWatch } from './forwarded-watch.ts';
 import { UncachedResource } from './uncached-resource.ts';
@@ -49,10 +49,12 @@ export class UncachedReads implements ReadHandlers {
     const { resource } = this.#resource.definition.underlying;
     const share = this.#options.memory.share(holderOf(context.user), resource);
     try {
-      const { reviewed, selected } = granted;
+      const { scope, selected } = granted;
       // A list as the caller fails if the caller is not allowed to list one of the namespaces.
-      if (reviewed !== undefined) await reviewed.confirmAll();
-      const visible = reviewed?.visible ?? granted.visible;
+      const visible =
+        scope.confirm === undefined
+          ? scope.visible
+          : await visibleNamespaces(this.#options.access, context, this.#resource.definition);
       const { objects, resourceVersion } = await this.#resource.list(context, visible, share);
       assertReached(query.oldest, resourceVersion);
       const once = new Store<unknown>();

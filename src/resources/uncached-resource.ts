@@ -12,7 +12,7 @@ import { storeObject, type StoredObject } from '../cluster/cache/stored-object.t
 import type { MemoryShare } from '../cluster/catalogue/memory-limit.ts';
 import { collectionPath, type ResourceDefinition } from '../cluster/catalogue/resource.ts';
 import { asCaller } from '../apimachinery/reading.ts';
-import type { Visible } from '../apimachinery/namespace-reviews.ts';
+import type { Visible } from '../apimachinery/visible-namespaces.ts';
 
 const pageSize = 500;
 /** Maximum concurrent lists of single namespaces. */

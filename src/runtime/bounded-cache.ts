@@ -31,12 +31,14 @@ const bytesOf = (key: string): number => entryOverhead + key.length;
 const maxPurged = 4;
 
 export interface CacheOptions<V> {
-  /** Label `name` of the metrics cache_entries and cache_bytes. */
-  readonly name: string;
+  /** Label `name` of the metrics cache_entries and cache_bytes. Default: the metrics do not contain the cache. */
+  readonly name?: string;
   readonly maxEntries: number;
   readonly maxBytes: number;
   /** Milliseconds until an entry expires. */
   readonly ttl: number;
+  /** True if `get` starts this time again, so that only unused entries expire. */
+  readonly renewsOnGet?: boolean;
   /** Returns the bytes of a value, if they vary. */
   readonly sizeOf?: (value: V) => number;
   /**
@@ -51,41 +53,46 @@ interface Figures {
   readonly bytes: number;
 }
 
-interface Counted extends Figures {
-  readonly name: string;
-}
+/**
+ * Names of all collections in the metrics. The references are weak, because the store of an uncached list has caches for
+ * a single request.
+ */
+const all = new Map<WeakRef<Figures>, string>();
+const dropped = new FinalizationRegistry<WeakRef<Figures>>((reference) => all.delete(reference));
 
-/** All collections. The references are weak, because the store of an uncached list has caches for a single request. */
-const all = new Set<WeakRef<Counted>>();
-const dropped = new FinalizationRegistry<WeakRef<Counted>>((reference) => all.delete(reference));
-
-function register(collection: Counted): void {
+function register(name: string, collection: Figures): void {
   const reference = new WeakRef(collection);
-  all.add(reference);
+  all.set(reference, name);
   dropped.register(collection, reference);
 }
 
 /** Returns the entries and bytes of all collections, by name. */
 export function cacheFigures(): ReadonlyMap<string, Figures> {
   const figures = new Map<string, Figures>();
-  for (const reference of all) {
+  for (const [reference, name] of all) {
     const collection = reference.deref();
     if (collection === undefined) continue;
-    const { entries = 0, bytes = 0 } = figures.get(collection.name) ?? {};
-    figures.set(collection.name, { entries: entries + collection.entries, bytes: bytes + collection.bytes });
+    const { entries = 0, bytes = 0 } = figures.get(name) ?? {};
+    figures.set(name, { entries: entries + collection.entries, bytes: bytes + collection.bytes });
   }
   return figures;
 }
 
 /** LRU cache with limits for the number of entries, their bytes and their age. */
-export class BoundedCache<V extends object | string | number | boolean> implements Counted {
-  readonly name: string;
+export class BoundedCache<V extends object | string | number | boolean> implements Figures {
   readonly #cache: LRUCache<string, V>;
   readonly #maxEntries: number;
   readonly #ttl: number;
 
-  constructor({ name, maxEntries, maxBytes, ttl, sizeOf = () => 0, clock = () => performance.now() }: CacheOptions<V>) {
-    this.name = name;
+  constructor({
+    name,
+    maxEntries,
+    maxBytes,
+    ttl,
+    renewsOnGet = false,
+    sizeOf = () => 0,
+    clock = () => performance.now(),
+  }: CacheOptions<V>) {
     this.#maxEntries = maxEntries;
     this.#ttl = ttl;
     // The option `max` is not used, because lru-cache would then allocate the memory for all entries at once.
@@ -94,11 +101,12 @@ export class BoundedCache<V extends object | string | number | boolean> implemen
       sizeCalculation: (value, key) => bytesOf(key) + sizeOf(value),
       ttl,
       ttlResolution: 0,
+      updateAgeOnGet: renewsOnGet,
       perf: { now: clock },
       // Without this option, iterators would skip the expired entries that `#purge` drops.
       allowStale: true,
     });
-    register(this);
+    if (name !== undefined) register(name, this);
   }
 
   get entries(): number {
@@ -173,15 +181,13 @@ export class BoundedCache<V extends object | string | number | boolean> implemen
  * Map of values that exist while a task is in progress. The code that adds a value also deletes it, so the requests in
  * flight limit the number of values. No value is evicted, because limits depend on the values.
  */
-export class InProgress<V> implements Counted {
-  readonly name: string;
+export class InProgress<V> implements Figures {
   readonly #values = new Map<string, V>();
   #bytes = 0;
 
   /** `name`: label in the metrics, as for a cache. */
   constructor(name: string) {
-    this.name = name;
-    register(this);
+    register(name, this);
   }
 
   get entries(): number {

@@ -2,7 +2,7 @@
 import type { Request, Response } from 'express';
 import { Writable } from 'node:stream';
 import type { Attributes, Authorizer } from '../../src/auth/authorizers/authorizer.ts';
-import { NamespaceReviews } from '../../src/apimachinery/namespace-reviews.ts';
+import { NamespaceAccessCache } from '../../src/apimachinery/namespace-access-cache.ts';
 import { pathNotFound, StatusError } from '../../src/runtime/errors.ts';
 import { requestInfo } from '../../src/http/filters/request-info.ts';
 import type { Handler, RequestContext, Route } from '../../src/http/route.ts';
@@ -170,8 +170,8 @@ const noCluster = {
 };
 
 /** Reviews namespaces with the decisions of the authorizer. */
-export const namespaceReviews = (authorizer: Authorizer, clock: Clock = systemClock): NamespaceReviews =>
-  new NamespaceReviews(
+export const namespaceAccessOf = (authorizer: Authorizer, clock: Clock = systemClock): NamespaceAccessCache =>
+  new NamespaceAccessCache(
     {
       authorize: (...request) => authorizer.authorize(...request),
       review: async (...request) => {
@@ -193,7 +193,7 @@ export const emptyCluster = {
     listMemory: new ListMemory(() => 1024 * 1024),
   },
   granted: { of: () => new Map(), hasSynced: () => true },
-  reviews: namespaceReviews({ authorize: async () => ({ allowed: false, reason: '' }) }),
+  namespaceAccess: namespaceAccessOf({ authorize: async () => ({ allowed: false, reason: '' }) }),
   client: noCluster,
   fieldSchemas: new FieldSchemas(noCluster),
   kinds: [],

@@ -6,7 +6,7 @@ import { KubeError } from '../../cluster/client/kube-error.ts';
 import { accessReviews, cachedDecisions } from '../../runtime/metrics/definitions.ts';
 import { Slots, type SlotsOptions } from '../../runtime/slots.ts';
 import type { UserInfo } from '../user.ts';
-import type { AccessReviews, Attributes, Decision, Reviewed } from './authorizer.ts';
+import type { AccessReviews, Attributes, Decision, DatedDecision } from './authorizer.ts';
 
 interface SubjectAccessReview {
   readonly status?: { readonly allowed?: boolean; readonly denied?: boolean; readonly reason?: string };
@@ -31,7 +31,7 @@ const masters = 'system:masters';
  */
 interface Lane {
   readonly slots: Slots;
-  readonly inFlight: InProgress<Promise<Reviewed>>;
+  readonly inFlight: InProgress<Promise<DatedDecision>>;
 }
 
 const createLane = (what: string, limits: Omit<SlotsOptions, 'what'> = reviewSlots): Lane => ({
@@ -44,7 +44,7 @@ const createLane = (what: string, limits: Omit<SlotsOptions, 'what'> = reviewSlo
  * request, and equal reviews in flight are merged.
  */
 export function accessReview(client: KubeClient, clock: () => number = () => performance.now()): AccessReviews {
-  const decisions = new BoundedCache<Reviewed>({
+  const decisions = new BoundedCache<DatedDecision>({
     name: 'access_reviews',
     maxEntries: 50_000,
     maxBytes: 32 * 1024 * 1024,
@@ -87,14 +87,14 @@ export function accessReview(client: KubeClient, clock: () => number = () => per
   }
 
   /** Reviews in a lane. Equal reviews in flight are merged. */
-  async function reviewIn(lane: Lane, key: string, user: UserInfo, attributes: Attributes): Promise<Reviewed> {
+  async function reviewIn(lane: Lane, key: string, user: UserInfo, attributes: Attributes): Promise<DatedDecision> {
     const { slots, inFlight } = lane;
     const current = inFlight.get(key);
     if (current !== undefined) return await current;
     const at = clock();
     const requested = slots
       .run(user.username, () => requestReview(user, attributes))
-      .then((decision): Reviewed => ({ decision, at }));
+      .then((decision): DatedDecision => ({ decision, at }));
     inFlight.set(key, requested);
     let result: 'allowed' | 'denied' | 'error' = 'error';
     try {

@@ -36,8 +36,8 @@ export interface Authorizer {
   authorize(user: UserInfo, attributes: Attributes, maxAge?: number): Promise<Decision>;
 }
 
-/** Decision of an access review. */
-export interface Reviewed {
+/** Decision of an access review, and its time. */
+export interface DatedDecision {
   readonly decision: Decision;
   /** Monotonic time at which the review was requested, in milliseconds. */
   readonly at: number;
@@ -48,7 +48,7 @@ export interface AccessReviews extends Authorizer {
    * Reviews the access without the cache, and with slots for large numbers of reviews. The caller caches the decision.
    * Throws like `authorize`.
    */
-  review(user: UserInfo, attributes: ResourceAttributes): Promise<Reviewed>;
+  review(user: UserInfo, attributes: ResourceAttributes): Promise<DatedDecision>;
 }
 
 /**

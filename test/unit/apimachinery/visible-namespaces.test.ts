@@ -1,7 +1,7 @@
 import { beforeEach, expect, test } from '@jest/globals';
 import type { Attributes, ResourceAttributes } from '../../../src/auth/authorizers/authorizer.ts';
 import type { RequestContext, RequestInfo } from '../../../src/http/route.ts';
-import { allowedIn, visibleNamespaces } from '../../../src/apimachinery/visible-namespaces.ts';
+import { allowedIn, sameNamespaces, visibleNamespaces } from '../../../src/apimachinery/visible-namespaces.ts';
 
 const pods = { underlying: { group: '', version: 'v1', resource: 'pods' }, namespaced: true };
 const namespacesOfAnotherGroup = {
@@ -28,7 +28,10 @@ async function visible(of: typeof pods, info: Partial<RequestInfo>, query = ''):
   let open = 0;
   const found = await visibleNamespaces(
     {
-      granted: { of: () => new Map(granted.map((name) => [name, 1])), hasSynced: () => synced },
+      granted: {
+        of: () => new Map(granted.map((name) => [name, { count: 1, lastChange: 1, changedAt: 0 }])),
+        hasSynced: () => synced,
+      },
       authorizer: {
         async authorize(_, attributes: Attributes) {
           const { verb, namespace, name } = attributes as ResourceAttributes;
@@ -178,4 +181,15 @@ test('no further namespace is reviewed after a failed review', async () => {
   const started = reviews;
   for (let turn = 0; turn < 10; turn += 1) await new Promise((resolve) => setImmediate(resolve));
   expect(reviews).toBe(started);
+});
+
+const set = (...members: string[]): Set<string> => new Set(members);
+
+test('sets of visible namespaces are equal when they have the same members', () => {
+  expect(sameNamespaces(undefined, undefined)).toBe(true);
+  expect(sameNamespaces(undefined, set())).toBe(false);
+  expect(sameNamespaces(set('a'), undefined)).toBe(false);
+  expect(sameNamespaces(set('a', 'b'), set('b', 'a'))).toBe(true);
+  expect(sameNamespaces(set('a', 'b'), set('a', 'c'))).toBe(false);
+  expect(sameNamespaces(set('a'), set('a', 'b'))).toBe(false);
 });

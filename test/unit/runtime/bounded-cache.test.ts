@@ -56,6 +56,29 @@ describe('a bounded cache', () => {
     expect(made.has('large')).toBe(false);
   });
 
+  test('a bounded cache without a name is not in the metrics', () => {
+    const { made } = cache();
+    const unnamed = new BoundedCache<number>({ maxEntries: 1, maxBytes: 1_000, ttl: 1_000 });
+    const before = cacheFigures();
+    unnamed.set('one', 1);
+    expect(cacheFigures()).toEqual(before);
+    made.set('one', 1);
+    expect(cacheFigures()).not.toEqual(before);
+  });
+
+  test('in a bounded cache that renews entries, only unused entries expire', () => {
+    const { made, advance } = cache({ renewsOnGet: true });
+    made.set('used', 1);
+    made.set('unused', 2);
+    for (let time = 0; time < 3; time += 1) {
+      advance(999);
+      expect(made.get('used')).toBe(1);
+    }
+    expect(made.get('unused')).toBeUndefined();
+    advance(1_001);
+    expect(made.get('used')).toBeUndefined();
+  });
+
   test('a bounded cache deletes an expired entry, even if the entry is never requested again', () => {
     const { made, advance } = cache();
     made.set('a', 1);

@@ -16,7 +16,7 @@ import { Topic } from '../../../../src/runtime/lifecycle.ts';
 import { createLogger } from '../../../../src/runtime/logger.ts';
 import { systemClock } from '../../../../src/runtime/time.ts';
 import { settle, status } from '../../../labs/cluster-fakes.ts';
-import { call, FakeAuthorizer, get, namespaceReviews, refused, type Call } from '../../../labs/resources.ts';
+import { call, FakeAuthorizer, get, namespaceAccessOf, refused, type Call } from '../../../labs/resources.ts';
 
 const base = '/kapis/resources.platform.io/v1alpha3';
 
@@ -159,8 +159,11 @@ beforeEach(() => {
     authorizer,
     resources: [],
     catalogue,
-    granted: { of: () => new Map(granted.map((name) => [name, 1])), hasSynced: () => true },
-    reviews: namespaceReviews(authorizer),
+    granted: {
+      of: () => new Map(granted.map((name) => [name, { count: 1, lastChange: 1, changedAt: 0 }])),
+      hasSynced: () => true,
+    },
+    namespaceAccess: namespaceAccessOf(authorizer),
     client: cluster,
     fieldSchemas: new FieldSchemas(cluster),
     kinds,
@@ -496,6 +499,30 @@ describe('an uncached resource', () => {
       [paths[2], 'alice'],
     ]);
     expect(await refused(routes, `${base}/secrets?watch=1`)).toMatchObject({ code: 403 });
+  });
+
+  test('a list of an uncached resource follows the authorizer without the older decisions that lists of cached resources use', async () => {
+    granted = ['a', 'b'];
+    let allowed = 'a';
+    authorizer.authorize = async (_, attributes) => ({
+      allowed: 'namespace' in attributes && attributes.namespace === allowed,
+      reason: '',
+    });
+    expect(names((await get(routes, `${base}/secrets?limit=1`)).body.items)).toEqual(['a/x']);
+    allowed = 'b';
+    expect(names((await get(routes, `${base}/secrets?limit=1`)).body.items)).toEqual(['b/x']);
+  });
+
+  test('an uncached resource is not listed in more than a thousand namespaces', async () => {
+    granted = Array.from({ length: 1_001 }, (_, index) => `n${index}`);
+    authorizer.authorize = async (_, attributes) => ({
+      allowed: 'namespace' in attributes && attributes.namespace === 'n7',
+      reason: '',
+    });
+    expect(await refused(routes, `${base}/secrets`)).toMatchObject({
+      code: 403,
+      message: expect.stringContaining('role bindings in more than 1000 namespaces (1001)') as unknown,
+    });
   });
 
   test('a read of one object of an uncached resource returns the requested fields, or 404', async () => {

@@ -80,7 +80,10 @@ async function see({ bound = [], hasSynced = true, allowed = [], present = {}, .
         return { allowed: allowed.includes((attributes as ResourceAttributes).namespace ?? 'none'), reason: '' };
       },
     },
-    granted: { of: () => new Map(bound.map((name) => [name, 1])), hasSynced: () => hasSynced },
+    granted: {
+      of: () => new Map(bound.map((name) => [name, { count: 1, lastChange: 1, changedAt: 0 }])),
+      hasSynced: () => hasSynced,
+    },
     catalogue: { find: async () => entry, acquire: async () => ({ resource, release: () => (released += 1) }) },
   } as unknown as LogAccess;
   const { namespaces = [], words = [] } = wanted;
@@ -205,7 +208,7 @@ const recheck = (
         reason: 'no role',
       }),
     },
-    granted: { of: () => new Map([['shop', 1]]), hasSynced: () => true },
+    granted: { of: () => new Map([['shop', { count: 1, lastChange: 1, changedAt: 0 }]]), hasSynced: () => true },
     catalogue: { find: async () => entry, acquire: async () => ({ resource, release: () => undefined }) },
   } as unknown as LogAccess;
   return still(now, context, everything, before);
