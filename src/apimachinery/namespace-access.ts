@@ -151,11 +151,14 @@ export class NamespaceAccess {
    * time.
    */
   #lacksDecisionSince(time: number): (namespace: string) => boolean {
+    const start = this.#clock.monotonic();
     return (namespace) => {
       const bindings = this.#candidates.get(namespace);
       const decision = this.#decisions.get(namespace);
       if (bindings === undefined) return false;
-      return decision === undefined || decision.at <= time || !sameBindings(decision.bindings, bindings);
+      if (decision === undefined || decision.at <= time) return true;
+      // Later changes of the RoleBindings are for later requests: otherwise, repeated changes would delay this request.
+      return decision.at <= start && !sameBindings(decision.bindings, bindings);
     };
   }
 

@@ -14,7 +14,7 @@ import { cpuTime } from './processes.ts';
 import { loginForm, type User } from './readers.ts';
 import { problemOf, request } from './requests.ts';
 import type { Site } from './site.ts';
-import { median, mediansOf } from './statistics.ts';
+import { mediansOf } from './statistics.ts';
 
 /** Value for the server with few accounts and for the server with many. */
 export type Both<T> = Readonly<Record<'few' | 'many', T>>;
@@ -30,8 +30,8 @@ export interface Load {
 
 export interface LoadFigures {
   readonly load: Both<Load>;
-  /** Writes of the control program per second, in the cluster with many sessions. */
-  readonly writesPerSecond: number;
+  /** Writes of the control program per second in the two clusters. */
+  readonly writesPerSecond: Both<number>;
   /** Refreshes that did not return a new refresh token. */
   readonly lost: number;
 }
@@ -52,13 +52,13 @@ export const client = { client_id: 'platform', client_secret: 'platform' };
 
 export async function measureLoad(
   { few, many }: Both<Replica>,
-  kube: KubeClient,
+  kube: Both<KubeClient>,
   readers: readonly User[],
   problems: Set<string>,
   signal: AbortSignal,
 ): Promise<LoadFigures> {
   const all: Record<'few' | 'many', Load[]> = { few: [], many: [] };
-  const writes: number[] = [];
+  const writes: Both<number>[] = [];
   let lost = 0;
   // The first round is not counted, because V8 compiles the code in it.
   for (let round = 0; round <= rounds; round += 1) {
@@ -85,13 +85,13 @@ export async function measureLoad(
           refreshCPU: refresh.cpu,
         });
     }
-    const perSecond = await measureWrites(kube, many);
+    const perSecond = { few: await measureWrites(kube.few, few), many: await measureWrites(kube.many, many) };
     if (round > 0) writes.push(perSecond);
     step.end(true);
   }
   return {
     load: { few: mediansOf(all.few), many: mediansOf(all.many) },
-    writesPerSecond: median(writes),
+    writesPerSecond: mediansOf(writes),
     lost,
   };
 }

@@ -94,8 +94,8 @@ export class Reflector<T> {
   #isOpen = false;
   /** True if the next watch is short, so that a bookmark comes soon. */
   #isHurried = false;
-  /** True from an expired watch until the next event of a watch. */
-  #isListedAgain = false;
+  /** Expired watches since the last event of a watch. */
+  #expirations = 0;
   /** Failures since kube-apiserver last sent a list or an event. */
   #failures = 0;
 
@@ -242,7 +242,7 @@ export class Reflector<T> {
       watchEvents.add({ resource: this.#resource });
     }
     this.#resourceVersion = resourceVersion;
-    this.#isListedAgain = false;
+    this.#expirations = 0;
   }
 
   async #replace(items: readonly T[], resourceVersion: string): Promise<void> {
@@ -272,9 +272,9 @@ export class Reflector<T> {
     const expired = isExpired(error);
     // If kube-apiserver only refuses to resume a watch, a list will succeed, so earlier failures cause no delay. If
     // kube-apiserver also refuses to watch from that list, lists without a delay would follow one another.
-    const needsNoDelay = this.#state === 'watch' ? !this.#isListedAgain : this.#failures === 0;
-    const delay = expired && needsNoDelay ? 0 : this.#backoff();
-    if (expired && this.#state === 'watch') this.#isListedAgain = true;
+    const earlier = this.#state === 'watch' ? this.#expirations : this.#failures;
+    const delay = expired && earlier === 0 ? 0 : this.#backoff();
+    if (expired && this.#state === 'watch') this.#expirations += 1;
     this.#failures += 1;
     this.#state = this.#stateAfter(error);
     // 429 means that the storage of a new CustomResourceDefinition is being prepared.
@@ -297,7 +297,7 @@ export class Reflector<T> {
   #backoff(): number {
     const { watchSeconds } = this.#options;
     const max = watchSeconds === undefined ? maxDelay : watchSeconds * 1000;
-    const delay = Math.min(max, minDelay * 2 ** Math.min(this.#failures, 10));
+    const delay = Math.min(max, minDelay * 2 ** Math.min(Math.max(this.#failures, this.#expirations - 1), 10));
     return (delay / 2) * (1 + this.#clock.random());
   }
 }

@@ -66,8 +66,9 @@ interface Union {
   readonly granted: Granted;
 }
 
-/** Approximate bytes of a namespace in a union. */
-const namespaceBytes = 65;
+/** Approximate bytes of a namespace in a union, and in each map of which the union was made. */
+const unionBytes = 110;
+const copyBytes = 45;
 
 export class GrantedNamespaces {
   readonly #reflector: Reflector<Binding>;
@@ -89,7 +90,7 @@ export class GrantedNamespaces {
       maxBytes: 32 * 1024 * 1024,
       ttl: 10 * 60_000,
       renewsOnGet: true,
-      sizeOf: ({ granted }) => granted.size * namespaceBytes,
+      sizeOf: ({ of, granted }) => of.reduce((sum, { size }) => sum + size * copyBytes, granted.size * unionBytes),
       clock: () => options.clock.monotonic(),
     });
     this.#reflector = new Reflector<Binding>({

@@ -103,6 +103,22 @@ test('a request reviews only the namespaces whose role bindings have changed', a
   expect(visible).toEqual(new Set(names(201).filter((name) => name !== 'n3' && name !== 'n5')));
 });
 
+test('a request does not wait for role bindings that change after its start', async () => {
+  allowed = new Set(['n0']);
+  const done: number[] = [];
+  const request = async (change: number): Promise<void> => {
+    await of(new Map([['n0', changed(change)]]));
+    done.push(change);
+  };
+  const all = [request(1)];
+  for (let change = 2; change < 50; change += 1) {
+    all.push(request(change), clock.advance(1));
+    await turn();
+  }
+  expect(done).toContain(1);
+  await Promise.all(all);
+});
+
 test('a review that started before a role binding changed does not decide about the changed role binding', async () => {
   const first = of(bound(['n0', 'n1']));
   const second = of(new Map([...bound(['n0']), ['n1', changed(2)]]));
