@@ -245,10 +245,13 @@ export class Directory {
     if (subjectKind !== undefined || userUID === '') return false;
     if (isNewest && identity !== undefined && !this.#providers.has(identity.provider)) return true;
     const configured = this.configured(userName);
-    if (configured !== undefined || userUID === configuredUserUID(value.authentication.issuer, userName))
+    const account = this.#objects.get(userName);
+    // Computing the uid of a configured user takes as long as all other checks of a session.
+    const wasConfigured = (): boolean =>
+      account?.uid !== userUID && userUID === configuredUserUID(value.authentication.issuer, userName);
+    if (configured !== undefined || wasConfigured())
       return isNewest && (configured?.uid !== userUID || !configured.active);
     if (!this.#users.isCurrent()) return false;
-    const account = this.#objects.get(userName);
     // A newer configuration may have another issuer, whose configured users have other uids.
     if (account?.uid !== userUID) return isNewest;
     return !account.active || isOutdated(spec, account);
