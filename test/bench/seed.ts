@@ -26,7 +26,10 @@ export interface Size {
 }
 
 const concurrency = 8;
-/** Number of objects in a transaction before kube-apiserver starts. One write at a time takes minutes for 150,000 objects. */
+/**
+ * Number of objects in a transaction before kube-apiserver starts. One write at a time takes minutes for 150,000
+ * objects.
+ */
 const objectsPerTransaction = 50;
 /** Files from which the data is created. */
 const sources = ['seed.ts', 'objects.ts', 'account-objects.ts', 'managed-fields.ts', '../../hack/cluster/node.ts'];

@@ -202,8 +202,9 @@ export class Reflector<T> {
     // kube-apiserver also ends an incomplete streaming list after timeoutSeconds.
     const isList = this.#state === 'streaming list';
     const { watchSeconds } = this.#options;
-    const usual = 300 + Math.floor(this.#clock.random() * 300);
-    const timeoutSeconds = this.#isHurried ? hurriedSeconds : isList ? usual : (watchSeconds ?? usual);
+    const usualSeconds = 300 + Math.floor(this.#clock.random() * 300);
+    const configuredSeconds = isList ? usualSeconds : (watchSeconds ?? usualSeconds);
+    const timeoutSeconds = this.#isHurried ? hurriedSeconds : configuredSeconds;
     await this.#requests.watch({ timeoutSeconds, ...from }, async (events) => {
       this.#isOpen = true;
       for await (const event of events) {
@@ -214,6 +215,7 @@ export class Reflector<T> {
           throw cause instanceof KubeError ? cause : new LostEvent('could not apply an event', { cause });
         }
         this.#failures = 0;
+        // The list is complete: a watch with the configured duration replaces its stream.
         if (isList && this.#state === 'watch' && watchSeconds !== undefined) return;
       }
     });
