@@ -23,4 +23,5 @@ EXPOSE 9090 9443 10250
 # --no-allocation-site-pretenuring: all objects survive while the first list is stored. V8 would conclude that the same code
 # must allocate in old space from then on, where each dead request keeps later ones alive until the next full marking. Without
 # pretenuring, a get takes a fifth less time, and the heap is 100 MB smaller.
-ENTRYPOINT ["node", "--max-semi-space-size=16", "--no-allocation-site-pretenuring", "/app/dist/main.js"]
+# --expose-gc: the server collects the garbage of its start once, which frees 40 to 100 MB.
+ENTRYPOINT ["node", "--max-semi-space-size=16", "--no-allocation-site-pretenuring", "--expose-gc", "/app/dist/main.js"]

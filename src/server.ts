@@ -43,7 +43,7 @@ import { kinds, nodes } from './resources/kinds/index.ts';
 import { apisRoutes, kapisRoutes } from './resources/routes.ts';
 import { Lifecycle, type StopTimes } from './runtime/lifecycle.ts';
 import type { Logger } from './runtime/logger.ts';
-import { containerMemoryLimit } from './runtime/memory.ts';
+import { GarbageOfStart, containerMemoryLimit } from './runtime/memory.ts';
 import { buildInfo, connections, memoryLimit, openWatches, sentBytes } from './runtime/metrics/definitions.ts';
 import { collectProcessMetrics } from './runtime/metrics/registry.ts';
 import { systemClock } from './runtime/time.ts';
@@ -73,6 +73,8 @@ export async function startServer(
   });
   const parts = buildParts(flags, { client, lifecycle, clock: systemClock, log });
   const listeners = lifecycle.add('listeners', new Listeners({ ...parts, ...buildHttpHandlers(parts) }));
+  const isReady = (): boolean => lifecycle.checks.every(({ problem }) => problem() === '');
+  lifecycle.add('garbage', new GarbageOfStart({ isReady, clock: systemClock }));
   connections.read(() => listeners.figures.map(({ listener, connections: count }) => [{ listener }, count]));
   sentBytes.read(() => listeners.figures.map(({ listener, sentBytes: bytes }) => [{ listener }, bytes]));
   const limit = containerMemoryLimit();

@@ -38,7 +38,7 @@ export interface Server {
 /** Output folder of `make build`. */
 const ownBuild = join(import.meta.dirname, '../../dist');
 /** Node flags, the same as in the Dockerfile. */
-export const nodeFlags = ['--max-semi-space-size=16', '--no-allocation-site-pretenuring'];
+export const nodeFlags = ['--max-semi-space-size=16', '--no-allocation-site-pretenuring', '--expose-gc'];
 
 /** Makes the kernel send SIGTERM to the server when its parent dies, even if the parent was killed. */
 const setpriv = '/usr/bin/setpriv';

@@ -9,7 +9,7 @@ afterEach(() => {
   for (const informer of running.splice(0)) informer.stop();
 });
 
-async function lab(): Promise<{
+async function lab(path = '/api/v1/configmaps'): Promise<{
   cluster: FakeCluster;
   clock: FakeClock;
   informer: Informer<KubeObject>;
@@ -20,7 +20,7 @@ async function lab(): Promise<{
   const changes: string[] = [];
   const informer = new Informer({
     client: cluster,
-    path: '/api/v1/configmaps',
+    path,
     log: createLogger({ silent: true }),
     clock,
   });
@@ -34,8 +34,11 @@ async function lab(): Promise<{
 const event = (type: string, name: string, version: string): unknown => ({ type, object: configMap(name, version) });
 
 describe('an informer', () => {
-  test('an informer contains the objects of the list and of the watch', async () => {
-    const { cluster, informer, changes } = await lab();
+  test.each([
+    ['all namespaces', '/api/v1/configmaps'],
+    ['one namespace', '/api/v1/namespaces/default/configmaps'],
+  ])('an informer of %s contains the objects of the list and of the watch', async (_, path) => {
+    const { cluster, informer, changes } = await lab(path);
     const waiting = informer.waitForSync();
     await cluster.last.open();
     await cluster.last.send(event('ADDED', 'a', '5'), bookmark('10', true));
@@ -46,6 +49,7 @@ describe('an informer', () => {
     expect(informer.get('default', 'a')?.metadata.resourceVersion).toBe('12');
     expect(informer.get('default', 'b')).toBeUndefined();
     expect(informer.get('', 'a')).toBeUndefined();
+    expect(informer.get('other', 'a')).toBeUndefined();
     expect(informer.list()).toHaveLength(1);
     await informer.waitForSync();
   });
