@@ -14,7 +14,7 @@ const checkEvery = 100;
  * Collects garbage, and returns free memory to the kernel. Pauses the process for 1 to 3 ms per MB of live objects.
  * Does nothing if Node.js was started without `--expose-gc`.
  */
-const collectGarbage = (): void => void globalThis.gc?.({ type: 'major', execution: 'sync', flavor: 'last-resort' });
+const collectGarbage = (): void => globalThis.gc?.({ type: 'major', execution: 'sync', flavor: 'last-resort' });
 
 /**
  * Collects the garbage of the start once the server is ready. V8 would keep this garbage while the server is idle: V8

@@ -1,4 +1,4 @@
-import { describe, expect, test } from '@jest/globals';
+import { expect, test } from '@jest/globals';
 import { containerMemoryLimit, GarbageOfStart } from '../../../src/runtime/memory.ts';
 import { FakeClock } from '../../labs/cluster-fakes.ts';
 
@@ -12,36 +12,34 @@ test.each([
   expect(containerMemoryLimit(constrained, machine)).toBe(limit);
 });
 
-describe('the garbage of the start', () => {
-  function setUp() {
-    const clock = new FakeClock();
-    const state = { isReady: false, collections: 0 };
-    const garbage = new GarbageOfStart({
-      isReady: () => state.isReady,
-      clock,
-      collect: () => (state.collections += 1),
-    });
-    garbage.start();
-    return { clock, state, garbage };
-  }
-
-  test('the garbage of the start is collected once, after the server is ready', async () => {
-    const { clock, state } = setUp();
-    await clock.advance(60_000);
-    expect(state.collections).toBe(0);
-    state.isReady = true;
-    await clock.advance(100);
-    expect(state.collections).toBe(1);
-    await clock.advance(600_000);
-    expect(state.collections).toBe(1);
+function setUp() {
+  const clock = new FakeClock();
+  const state = { isReady: false, collections: 0 };
+  const garbage = new GarbageOfStart({
+    isReady: () => state.isReady,
+    clock,
+    collect: () => (state.collections += 1),
   });
+  garbage.start();
+  return { clock, state, garbage };
+}
 
-  test('the garbage of the start is not collected after a stop', async () => {
-    const { clock, state, garbage } = setUp();
-    garbage.stop();
-    state.isReady = true;
-    await clock.advance(600_000);
-    expect(state.collections).toBe(0);
-    expect(clock.pending()).toEqual([]);
-  });
+test('the garbage of the start is collected once, after the server is ready', async () => {
+  const { clock, state } = setUp();
+  await clock.advance(60_000);
+  expect(state.collections).toBe(0);
+  state.isReady = true;
+  await clock.advance(100);
+  expect(state.collections).toBe(1);
+  await clock.advance(600_000);
+  expect(state.collections).toBe(1);
+});
+
+test('the garbage of the start is not collected after a stop', async () => {
+  const { clock, state, garbage } = setUp();
+  garbage.stop();
+  state.isReady = true;
+  await clock.advance(600_000);
+  expect(state.collections).toBe(0);
+  expect(clock.pending()).toEqual([]);
 });
