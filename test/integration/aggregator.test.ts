@@ -409,21 +409,25 @@ describe('informers of client-go', () => {
       await informers.both('add', gone);
       await create('/api/v1/namespaces', { metadata: { name: namespace } });
       await Promise.all([stopReplica(0), stopReplica(1)]);
-      await remindApiserver();
-      await eventually('kube-apiserver reports the API group as stale', async () => {
-        if ((await freshness()) !== 'Stale') throw new Error('not stale yet');
-      });
-      await remove(`/api/v1/namespaces/${namespace}`);
-      await remove(nodePath(gone));
-      come = await newNode('come');
-      await eventually('the deletion of the namespace waits for the server', async () => {
-        const { conditions = [] } = (await get(`/api/v1/namespaces/${namespace}`)).status as {
-          conditions?: { type: string; status: string }[];
-        };
-        if (!conditions.some(({ type, status }) => type === 'NamespaceDeletionDiscoveryFailure' && status === 'True'))
-          throw new Error(JSON.stringify(conditions));
-      });
-      await Promise.all([startReplica(0), startReplica(1)]);
+      // Later tests need the replicas, even if this fails.
+      try {
+        await remindApiserver();
+        await eventually('kube-apiserver reports the API group as stale', async () => {
+          if ((await freshness()) !== 'Stale') throw new Error('not stale yet');
+        });
+        await remove(`/api/v1/namespaces/${namespace}`);
+        await remove(nodePath(gone));
+        come = await newNode('come');
+        await eventually('the deletion of the namespace waits for the server', async () => {
+          const { conditions = [] } = (await get(`/api/v1/namespaces/${namespace}`)).status as {
+            conditions?: { type: string; status: string }[];
+          };
+          if (!conditions.some(({ type, status }) => type === 'NamespaceDeletionDiscoveryFailure' && status === 'True'))
+            throw new Error(JSON.stringify(conditions));
+        });
+      } finally {
+        await Promise.all([startReplica(0), startReplica(1)]);
+      }
     });
 
     test('a pending namespace deletion completes within 90 s after a replica restarts', async () => {
