@@ -7,12 +7,12 @@ export function containerMemoryLimit(constrained = process.constrainedMemory(), 
   return constrained < total ? constrained : 0;
 }
 
-/** Milliseconds between checks. A short delay, so that the pause is over before clients know that the server is ready. */
+/** Milliseconds between checks. The delay is short, so that the pause comes before most clients know of the server. */
 const checkEvery = 100;
 
 /**
- * Collects garbage, and returns free memory to the kernel. Pauses the process for 1 to 3 ms per MB of live objects.
- * Does nothing if Node.js was started without `--expose-gc`.
+ * Collects garbage, and returns free memory to the kernel. Pauses the process: for 140 ms with 27 MB of live objects, and
+ * 490 ms with 159 MB, on a slow machine. Does nothing if Node.js was started without `--expose-gc`.
  */
 const collectGarbage = (): void => globalThis.gc?.({ type: 'major', execution: 'sync', flavor: 'last-resort' });
 

@@ -41,7 +41,7 @@ const unbindIn = (namespace: string): Promise<void> => remove(`${bindings(namesp
 
 /**
  * Deletes a namespace and its objects without the namespace controller. The controller takes about a minute for 170
- * namespaces, and longer if API groups are unavailable, so that namespaces which later tests delete would wait.
+ * namespaces, and longer if API groups are unavailable. Namespaces that later tests delete would have to wait.
  */
 async function removeNamespace(name: string): Promise<void> {
   const path = `/api/v1/namespaces/${name}`;
