@@ -56,20 +56,21 @@ export class Arena {
    */
   retire(object: StoredObject<unknown>): void {
     const slab = this.#slabOf(object);
-    if (slab !== undefined) this.#managedFieldsBytes -= object.managedFieldsSize;
     if (slab?.isPacked !== true) this.#past.add(object);
-    if (slab !== undefined) this.#leave(slab, [object]);
+    if (slab === undefined) return;
+    this.#managedFieldsBytes -= object.managedFieldsSize;
+    slab.remove(object);
+    this.#reclaim(slab);
   }
 
   /** Removes all objects except the given ones. */
   retain(objects: ReadonlySet<StoredObject<unknown>>): void {
     this.#managedFieldsBytes = 0;
     for (const object of objects) this.#managedFieldsBytes += object.managedFieldsSize;
-    for (const slab of [...this.#plain, ...this.#packed])
-      this.#leave(
-        slab,
-        [...slab.tenants].filter((tenant) => !objects.has(tenant)),
-      );
+    const slabs = [...this.#plain, ...this.#packed];
+    for (const slab of slabs) for (const tenant of slab.tenants) if (!objects.has(tenant)) slab.remove(tenant);
+    // Only now, because reclaiming one slab can move the objects of another one.
+    for (const slab of slabs) this.#reclaim(slab);
   }
 
   /**
@@ -124,21 +125,19 @@ export class Arena {
 
   #moveTogether(objects: readonly StoredObject<unknown>[], bytes: number): void {
     const slab = this.#newSlab(bytes);
-    const left = new Map<Slab, StoredObject<unknown>[]>();
+    const left = new Set<Slab>();
     for (const object of objects) {
       const old = this.#slabOf(object);
       // The object was removed during a pause.
       if (old === undefined) continue;
-      const moved = left.get(old);
-      if (moved === undefined) left.set(old, [object]);
-      else moved.push(object);
+      left.add(old);
       slab.add(object);
     }
     // Packing an older slab instead would pack objects that the same compaction moves next.
     if (this.#plainBytes > this.#limit) this.#pack(slab);
-    for (const [old, moved] of left) this.#leave(old, moved);
+    for (const old of left) this.#reclaim(old);
     // All of the objects may have been removed.
-    this.#leave(slab, []);
+    this.#reclaim(slab);
     this.#makeRoom();
   }
 
@@ -149,7 +148,7 @@ export class Arena {
     const full = this.#open;
     if (full?.hasRoomFor(object) !== true) {
       this.#open = this.#newSlab(size);
-      if (full !== undefined) this.#leave(full, []);
+      if (full !== undefined) this.#reclaim(full);
       return this.#settle(object);
     }
     full.add(object);
@@ -162,9 +161,8 @@ export class Arena {
     return slab;
   }
 
-  /** Removes objects from a slab, and moves the other objects out of the slab once it is more than half empty. */
-  #leave(slab: Slab, objects: readonly StoredObject<unknown>[]): void {
-    for (const object of objects) slab.remove(object);
+  /** Frees a slab that is at least half empty: moves its objects to other slabs. */
+  #reclaim(slab: Slab): void {
     if (slab === this.#open || slab.live * 2 > slab.used) return;
     this.#drop(slab);
     for (const tenant of slab.tenants) this.#settle(tenant);

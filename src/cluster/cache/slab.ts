@@ -54,9 +54,13 @@ export class Slab {
     return !this.isPacked && this.used + length <= this.size;
   }
 
-  /** Moves an object to the end of the slab. Throws RangeError if the slab has no room for the object. */
+  /**
+   * Moves an object out of its present slab, to the end of this one. Throws RangeError if this slab has no room for the
+   * object.
+   */
   add(object: StoredObject<unknown>): void {
     if (!this.hasRoomFor(object)) throw new RangeError(`a slab has no room for ${object.length} bytes`);
+    object.slab?.remove(object);
     object.moveTo(this, this.used);
     this.used += object.length;
     this.live += object.length;

@@ -3,6 +3,7 @@ import * as fc from 'fast-check';
 import { Arena } from '../../../../src/cluster/cache/arena.ts';
 import type { KubeObject } from '../../../../src/cluster/client/kube-object.ts';
 import { ManagedFields } from '../../../../src/cluster/cache/managed-fields.ts';
+import type { Slab } from '../../../../src/cluster/cache/slab.ts';
 import { gather, storeObject, type StoredObject } from '../../../../src/cluster/cache/stored-object.ts';
 
 type Stored = StoredObject<null>;
@@ -30,6 +31,11 @@ function stored(size: number): { object: Stored; text: string } {
 const sum = (objects: Iterable<Stored>): number => [...objects].reduce((total, { length }) => total + length, 0);
 
 const names = (objects: readonly StoredObject<unknown>[]): string[] => objects.map(({ name }) => name).toSorted();
+
+const slabsOf = (objects: readonly Stored[]): Slab[] => [...new Set(objects.flatMap(({ slab }) => slab ?? []))];
+
+/** Returns the names of all tenants of the slabs that contain the objects. */
+const tenants = (objects: readonly Stored[]): string[] => names(slabsOf(objects).flatMap((slab) => [...slab.tenants]));
 
 describe('an arena', () => {
   test('an arena keeps every object unchanged, including deleted objects in use, with little memory overhead', async () => {
@@ -122,9 +128,8 @@ describe('an arena', () => {
               }
             }
             await tidying;
-            const slabs = [...new Set(present.flatMap(({ slab }) => slab ?? []))];
-            expect(names(slabs.flatMap(({ tenants }) => [...tenants]))).toEqual(names(present));
-            expect(slabs.reduce((total, { live }) => total + live, 0)).toBe(sum(present));
+            expect(tenants(present)).toEqual(names(present));
+            expect(slabsOf(present).reduce((total, { live }) => total + live, 0)).toBe(sum(present));
             for (const object of present) arena.retire(object);
             expect(arena.bytes).toBeLessThanOrEqual(128 * 1024);
           },
@@ -134,6 +139,26 @@ describe('an arena', () => {
     } finally {
       clock.mockRestore();
     }
+  });
+
+  test('an arena moves no object twice when a compaction fills the slab to which it adds', async () => {
+    const arena = new Arena(1_000_000_000);
+    const objects = Array.from({ length: 200 }, () => stored(4_000).object);
+    for (const object of objects) arena.add(object);
+    const open = objects.at(-1)?.slab;
+    for (let next = stored(4_000).object; open?.hasRoomFor(next) === true; next = stored(4_000).object) {
+      objects.push(next);
+      arena.add(next);
+    }
+    const last = objects.filter(({ slab }) => slab === open);
+    for (const object of last.slice(10)) arena.retire(object);
+    const full = objects.filter(({ slab }) => slab === objects[150]?.slab).toReversed();
+    const alternating = full.flatMap((object, index) => [object, ...last.slice(0, 10).slice(index, index + 1)]);
+    await arena.tidy(alternating, wanted);
+    const present = objects.filter((object) => !last.slice(10).includes(object));
+    expect(tenants(present)).toEqual(names(present));
+    for (const object of present) arena.retire(object);
+    expect(arena.bytes).toBeLessThanOrEqual(128 * 1024);
   });
 
   test('an arena continues a compaction that was interrupted', async () => {
