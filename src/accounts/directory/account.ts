@@ -5,7 +5,7 @@ import type { PlatformConfiguration } from '../../config/schema.ts';
 import type { Identity } from '../../tokens/sessions/session.ts';
 import type { SecretKeyRef, SecretRefs } from '../../cluster/secret-refs.ts';
 import { cacheLast } from '../../runtime/cache-last.ts';
-import { passwordSecretOf, type User, type Users } from './users.ts';
+import type { User, Users } from './users.ts';
 import { changedKey, credentialOf, rehashedKey, unlockedKey, type Credential } from './credentials.ts';
 import { createHash } from 'node:crypto';
 
@@ -30,6 +30,9 @@ const namespaceOf = cacheLast((issuer: string) => uuidV5(urlNamespace, issuer));
 /** Returns the uid of a configured user. The uid is the same on every replica and after every restart. */
 export const configuredUserUID = (issuer: string, username: string): string => uuidV5(namespaceOf(issuer), username);
 
+/** Shared by all accounts, of which there may be 100,000. */
+const none: readonly never[] = [];
+
 export interface Account extends Credential {
   readonly username: string;
   readonly uid: string;
@@ -39,8 +42,11 @@ export interface Account extends Credential {
   readonly email: string | undefined;
   readonly active: boolean;
   readonly passwordChangeRequired: boolean;
-  /** Secret and key in which the hash is or will be stored. Undefined if the configuration contains the hash itself. */
-  readonly passwordRef: SecretKeyRef | undefined;
+  /**
+   * Secret and key in which the hash is or will be stored; 'owned' for the Secret that the User owns. Undefined if the
+   * configuration contains the hash itself.
+   */
+  readonly passwordRef: SecretKeyRef | 'owned' | undefined;
   /** Value that changes whenever the failed logins of the user are reset. */
   readonly unlocked: string | undefined;
   /** Identities at identity providers that are allowed to log in as this user. */
@@ -65,7 +71,7 @@ export const configuredAccounts = (
       passwordChangeRequired,
       passwordRef: user.passwordRef,
       unlocked: read(unlockedKey),
-      identities: [],
+      identities: none,
       ...credentialOf(user.passwordHash ?? (user.passwordRef && secrets.read(user.passwordRef)), read(rehashedKey)),
     };
   });
@@ -80,7 +86,7 @@ export const hasSystemName = ({ metadata, spec }: User): boolean =>
 export function accountOf(user: User, users: Users): Account {
   const { metadata, spec = {} } = user;
   const { name: username, uid = '' } = metadata;
-  const { displayName, email, groups = [], state = 'Active', passwordChangeRequired = false, identities = [] } = spec;
+  const { displayName, email, groups = none, state = 'Active', passwordChangeRequired = false } = spec;
   return {
     username,
     uid,
@@ -89,9 +95,9 @@ export function accountOf(user: User, users: Users): Account {
     email,
     active: state === 'Active' && metadata.deletionTimestamp === undefined && !hasSystemName(user),
     passwordChangeRequired,
-    passwordRef: passwordSecretOf(uid),
+    passwordRef: 'owned',
     unlocked: users.passwordValue(uid, unlockedKey),
-    identities,
+    identities: spec.identities ?? none,
     ...credentialOf(users.passwordValue(uid), users.passwordValue(uid, rehashedKey)),
   };
 }

@@ -15,7 +15,7 @@ import { changedKey, credentialIDOf, rehashedKey, unlockedKey } from '../directo
 import type { Directory } from '../directory/directory.ts';
 import { isWeaker, type Passwords } from './passwords.ts';
 import { secretValue, type Secret, type SecretKeyRef } from '../../cluster/secret-refs.ts';
-import { passwordSecretType } from '../directory/users.ts';
+import { passwordSecretOf, passwordSecretType } from '../directory/users.ts';
 
 /** Values of a Secret to set. Null removes a value. */
 type Values = Readonly<Record<string, string | null>>;
@@ -23,9 +23,13 @@ type Values = Readonly<Record<string, string | null>>;
 const merge = 'application/merge-patch+json';
 
 /** Account whose password can be changed here. */
-export type Changeable = Account & { readonly passwordRef: SecretKeyRef };
+export type Changeable = Account & { readonly passwordRef: SecretKeyRef | 'owned' };
 
 export const isChangeable = (account: Account): account is Changeable => account.passwordRef !== undefined;
+
+/** Returns the Secret and the key in which the hash of the account is or will be stored. */
+const secretOf = ({ uid, passwordRef }: Changeable): SecretKeyRef =>
+  passwordRef === 'owned' ? passwordSecretOf(uid) : passwordRef;
 
 /** Returns whether the outcome of a write is unknown: the cluster may have applied the write, or may still apply it. */
 const hasUnknownOutcome = (error: unknown): boolean =>
@@ -41,6 +45,13 @@ const unknownOutcome = (cause: unknown): Error =>
 /** Returns whether a verification covers the whole password. bcrypt verifies only the first 72 bytes. */
 const isReadWhole = (parameters: HashParameters | undefined, password: string): boolean =>
   parameters?.startsWith('bcrypt') !== true || Buffer.byteLength(password) <= 72;
+
+/** Returns the metadata and the type of the Secret of an account. A User owns its Secret. */
+function headOfSecret({ passwordRef, username, uid }: Changeable, name: string): object {
+  if (passwordRef !== 'owned') return { metadata: { name }, type: 'Opaque' };
+  const ownerReferences = [{ apiVersion: iamAPIVersion, kind: 'User', name: username, uid }];
+  return { metadata: { name, ownerReferences }, type: passwordSecretType };
+}
 
 export class PasswordStore {
   readonly #client: Pick<KubeClient, 'json'>;
@@ -71,19 +82,19 @@ export class PasswordStore {
    * completes a required change. Throws KubeError, and 503 if the outcome of the write is unknown.
    */
   async change(account: Changeable, password: string, byUser: boolean): Promise<void> {
-    const { username, uid, passwordRef } = account;
+    const { username, uid } = account;
     const hash = await this.#passwords.hash(password, username);
-    const isConfigured = this.#directory.configured(username) !== undefined;
-    const { key } = passwordRef;
+    const isConfigured = account.passwordRef !== 'owned';
+    const { name, key } = secretOf(account);
     const values: Values = {
       [key]: hash,
       [rehashedKey(key)]: null,
       // Removes the generated password, which is no longer valid.
-      ...(passwordRef.name === objectNames.adminSecret ? { [objectKeys.password]: null } : {}),
+      ...(name === objectNames.adminSecret ? { [objectKeys.password]: null } : {}),
       ...(isConfigured && byUser ? { [changedKey(key)]: rfc3339(this.#clock.now()) } : {}),
     };
     try {
-      await this.#write(passwordRef.name, values, isConfigured ? undefined : { username, uid });
+      await this.#write(account, values);
       if (!isConfigured && byUser && account.passwordChangeRequired)
         await this.#client.json(`${usersPath}/${username}`, {
           method: 'PATCH',
@@ -103,20 +114,18 @@ export class PasswordStore {
    * Makes every replica reset the failed logins of a user. Resolves when this replica has reset the failed logins.
    * Throws KubeError.
    */
-  async unlock({ username, uid, passwordRef }: Changeable): Promise<void> {
+  async unlock(account: Changeable): Promise<void> {
     const unlocked = `${rfc3339(this.#clock.now())} ${randomUUID()}`;
-    const isConfigured = this.#directory.configured(username) !== undefined;
-    const values = { [unlockedKey(passwordRef.key)]: unlocked };
-    await this.#write(passwordRef.name, values, isConfigured ? undefined : { username, uid });
-    await this.#directory.waitUntil(() => this.#directory.account(username)?.unlocked === unlocked);
+    await this.#write(account, { [unlockedKey(secretOf(account).key)]: unlocked });
+    await this.#directory.waitUntil(() => this.#directory.account(account.username)?.unlocked === unlocked);
   }
 
   /** Rehashes a password that has just been verified if its hash is weaker than new hashes. Never rejects. */
   async refresh(account: Account, password: string): Promise<void> {
     const parameters = parametersOf(account.passwordHash ?? '');
     if (!isChangeable(account) || !isWeaker(parameters) || !isReadWhole(parameters, password)) return;
-    const { passwordRef, username, credentialID } = account;
-    const { name, key } = passwordRef;
+    const { username, credentialID } = account;
+    const { name, key } = secretOf(account);
     try {
       const hash = await this.#passwords.hash(password, username);
       const secret = await this.#client.json<Secret>(`${this.#secrets}/${name}`);
@@ -130,24 +139,17 @@ export class PasswordStore {
     }
   }
 
-  async #write(
-    name: string,
-    values: Values,
-    owner: { readonly username: string; readonly uid: string } | undefined,
-  ): Promise<void> {
+  /** Writes the values into the Secret of the account, and creates the Secret if it is missing. */
+  async #write(account: Changeable, values: Values): Promise<void> {
+    const { name } = secretOf(account);
     try {
       return await this.#patch(name, values);
     } catch (error) {
       if (!isKubeError(error, 404)) throw error;
     }
     const stringData = Object.fromEntries(Object.entries(values).filter(([, value]) => value !== null));
-    const ownerReferences = owner && [
-      { apiVersion: iamAPIVersion, kind: 'User', name: owner.username, uid: owner.uid },
-    ];
-    const type = owner === undefined ? 'Opaque' : passwordSecretType;
-    const metadata = { name, ...(ownerReferences === undefined ? {} : { ownerReferences }) };
     try {
-      const body = { apiVersion: 'v1', kind: 'Secret', metadata, type, stringData };
+      const body = { apiVersion: 'v1', kind: 'Secret', ...headOfSecret(account, name), stringData };
       await this.#client.json(this.#secrets, { method: 'POST', body });
     } catch (error) {
       if (!isKubeError(error, 409)) throw error;

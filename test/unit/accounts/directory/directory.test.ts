@@ -37,7 +37,7 @@ describe('a User object', () => {
       active: true,
       passwordChangeRequired: false,
       passwordHash: expect.stringMatching(/^\$2b\$/) as unknown,
-      passwordRef: { name: `platform-user-${uid}`, key: 'passwordHash' },
+      passwordRef: 'owned',
     });
   });
 
@@ -262,7 +262,7 @@ describe('invalidated credentials are reported immediately', () => {
       'gets a new password',
       () => {
         const passwordHash = accounts.hashes.of('changed', 'bcrypt:4');
-        return putSecret(account('bob')?.passwordRef?.name ?? '', { passwordHash }, passwordSecretType);
+        return putSecret(passwordSecretOf(account('bob')?.uid ?? '').name, { passwordHash }, passwordSecretType);
       },
     ],
     [

@@ -209,7 +209,8 @@ describe('unlocking a user', () => {
     const attempt = { guesses: 'password', username, address: '192.0.2.1', client: 'platform' } as const;
     for (let time = 0; time < 10; time += 1) accounts.limiter.failed(attempt);
     await accounts.passwordStore.unlock(before);
-    expect(accounts.cluster.get(secrets, before.passwordRef.name)).toMatchObject({ type });
+    const { name } = before.passwordRef === 'owned' ? passwordSecretOf(before.uid) : before.passwordRef;
+    expect(accounts.cluster.get(secrets, name)).toMatchObject({ type });
     expect(accounts.directory.account(username)?.unlocked).toEqual(expect.any(String));
     const first = accounts.directory.account(username)?.unlocked;
     await accounts.passwordStore.unlock(changeable(username));
