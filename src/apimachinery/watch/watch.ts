@@ -1,4 +1,4 @@
-import type { StatusError } from '../../runtime/errors.ts';
+import { expired, type StatusError } from '../../runtime/errors.ts';
 import type { RequestContext } from '../../http/route.ts';
 import { Slice } from '../../runtime/slice.ts';
 import { framed, type StreamedBody } from '../../http/response/streamed-body.ts';
@@ -176,6 +176,12 @@ export class Watch<F> {
    */
   get isLost(): boolean {
     return !this.#follows && this.#position < this.#store.history.oldestPosition;
+  }
+
+  /** Ends the watch if it continues from a version between two lists, so that changes may be missing. */
+  relisted(from: number, to: number): void {
+    if (this.#after > from && this.#after < to)
+      this.refuse(expired(`too old resource version: ${this.#after} (${to})`));
   }
 
   get isOver(): boolean {

@@ -78,6 +78,9 @@ export class Watches<F> {
         this.#pending.push(change);
         if (!this.#isSending) void this.#sendPending();
       },
+      relisted: (from, to) => {
+        for (const watch of this.#open.keys()) watch.relisted(from, to);
+      },
       reset: () => {
         const error = expired('too old resource version: the history of the cluster was replaced');
         for (const watch of this.#open.keys()) watch.refuse(error);

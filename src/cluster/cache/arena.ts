@@ -23,7 +23,8 @@ export class Arena {
   #plainBytes = 0;
   #packedBytes = 0;
   #managedFieldsBytes = 0;
-  /** Number of moves of objects into a slab, now and when `tidy` last finished. */
+  #size = 0;
+  /** Number of calls of `#settle`, now and at the start of the last complete `tidy`. */
   #moves = 0;
   #tidyMoves = 0;
 
@@ -37,6 +38,11 @@ export class Arena {
     return this.#plainBytes + this.#packedBytes + this.#managedFieldsBytes;
   }
 
+  /** Number of objects. */
+  get size(): number {
+    return this.#size;
+  }
+
   /** Bytes in slabs that are not packed. */
   get plainBytes(): number {
     return this.#plainBytes;
@@ -46,6 +52,7 @@ export class Arena {
   add(object: StoredObject<unknown>): void {
     if (this.#slabOf(object) !== undefined) return;
     this.#managedFieldsBytes += object.managedFieldsSize;
+    this.#size += 1;
     this.#settle(object);
     this.#makeRoom();
   }
@@ -59,12 +66,14 @@ export class Arena {
     if (slab?.isPacked !== true) this.#past.add(object);
     if (slab === undefined) return;
     this.#managedFieldsBytes -= object.managedFieldsSize;
+    this.#size -= 1;
     slab.remove(object);
     this.#reclaim(slab);
   }
 
   /** Removes all objects except the given ones. */
   retain(objects: ReadonlySet<StoredObject<unknown>>): void {
+    this.#size = objects.size;
     this.#managedFieldsBytes = 0;
     for (const object of objects) this.#managedFieldsBytes += object.managedFieldsSize;
     const slabs = [...this.#plain, ...this.#packed];

@@ -13,7 +13,10 @@ export interface Change<F> {
   readonly previous: StoredObject<F> | undefined;
 }
 
-/** Information from kube-apiserver about changes before the start of the history. */
+/** Where a history was complete when kube-apiserver was asked about earlier changes. */
+export type HistoryStart = Pick<History<unknown>, 'oldestPosition' | 'since'>;
+
+/** Information from kube-apiserver about changes before a list. */
 export interface Recalled {
   /** For a reader that continues from any resourceVersion older than this one, the history is incomplete. */
   readonly floor: number;
@@ -28,14 +31,16 @@ const sizeOf = ({ object }: Change<unknown>): number => object.length + object.m
 
 /** Last changes of a store, so that a watch can start at an earlier resourceVersion. */
 export class History<F> {
-  /** Changes, oldest first; those before `#first` are removed. */
-  #changes: Change<F>[] = [];
+  /** Changes, oldest first; those before `#first` are removed and undefined. */
+  #changes: (Change<F> | undefined)[] = [];
   #first = 0;
   /** Position of the first of `#changes`. */
   #start = 0;
   #bytes = 0;
-  /** The history contains every change after this resourceVersion. */
+  /** For a reader that continues from this resourceVersion or a newer one, the history contains every change. */
   #since = 0;
+  /** Position after the last list. Earlier changes are only the differences between two lists. */
+  #listed = 0;
   /**
    * For a reader that continues from any resourceVersion older than this one, the history is incomplete. For versions
    * between this one and `#since`, it is unknown whether changes are missing.
@@ -52,11 +57,11 @@ export class History<F> {
   }
 
   /**
-   * Applies information that was requested at `oldestPosition`. Ignores the information if changes were removed in the
+   * Applies information that was requested at `start`. Ignores the information if the history has another start in the
    * meantime.
    */
-  recall(oldestPosition: number, { floor, since }: Recalled): void {
-    if (oldestPosition !== this.oldestPosition) return;
+  recall(start: HistoryStart, { floor, since }: Recalled): void {
+    if (start.oldestPosition !== this.oldestPosition || start.since !== this.#since) return;
     this.#floor = Math.max(this.#floor, floor);
     this.#since = since;
   }
@@ -83,12 +88,12 @@ export class History<F> {
 
   /** Returns the changes after a resourceVersion, oldest first; undefined if any is missing. */
   after(resourceVersion: number): readonly Change<F>[] | undefined {
-    return resourceVersion < this.#since ? undefined : this.#changes.slice(this.#indexAfter(resourceVersion));
+    return resourceVersion < this.#since ? undefined : this.#present(this.#indexAfter(resourceVersion));
   }
 
   /** Returns the changes from a position; undefined if any is missing. */
   from(position: number): readonly Change<F>[] | undefined {
-    return position < this.oldestPosition ? undefined : this.#changes.slice(position - this.#start);
+    return position < this.oldestPosition ? undefined : this.#present(position - this.#start);
   }
 
   add(change: Change<F>): void {
@@ -97,14 +102,27 @@ export class History<F> {
     while (this.#changes.length - this.#first > maxChanges || this.#bytes > maxBytes) {
       const oldest = this.#changes[this.#first] as Change<F>;
       this.#bytes -= sizeOf(oldest);
-      this.#since = oldest.resourceVersion;
-      this.#floor = oldest.resourceVersion;
+      this.#since = Math.max(this.#since, oldest.resourceVersion);
+      this.#floor = Math.max(this.#floor, oldest.resourceVersion);
+      this.#changes[this.#first] = undefined;
       this.#first += 1;
     }
     if (this.#first <= 1000 || this.#first * 2 <= this.#changes.length) return;
     this.#changes = this.#changes.slice(this.#first);
     this.#start += this.#first;
     this.#first = 0;
+  }
+
+  /**
+   * Records that the latest changes are the differences between two lists. Open watches send them, but only readers
+   * that continue from the new list or later miss nothing: the lists do not show an object that was created and deleted
+   * between them, and a reader may have read its creation from another replica. `lastChange` is the last known
+   * resourceVersion of these changes.
+   */
+  relisted(resourceVersion: number, lastChange: number): void {
+    this.#since = Math.max(this.#since, resourceVersion);
+    this.#floor = Math.max(this.#floor, lastChange);
+    this.#listed = this.position;
   }
 
   /** Removes all changes. The history restarts after a resourceVersion, which may be older than the last change. */
@@ -116,11 +134,16 @@ export class History<F> {
     this.#bytes = 0;
     this.#since = resourceVersion;
     this.#floor = 1;
+    this.#listed = this.#start;
+  }
+
+  #present(index: number): readonly Change<F>[] {
+    return this.#changes.slice(index) as Change<F>[];
   }
 
   /** Returns the index of the first change after a resourceVersion. */
   #indexAfter(resourceVersion: number): number {
-    let low = this.#first;
+    let low = Math.max(this.#first, this.#listed - this.#start);
     let high = this.#changes.length;
     while (low < high) {
       const middle = (low + high) >>> 1;

@@ -1,5 +1,5 @@
 /**
- * Finds out whether a history is complete for resourceVersions before its first list. A resourceVersion counts the
+ * Finds out whether a history is complete for resourceVersions before its last list. A resourceVersion counts the
  * changes of every resource, so another replica may still return an older resourceVersion for a resource that rarely
  * changes. A client that continues from that version has missed nothing. A watch of kube-apiserver from that
  * resourceVersion shows whether there were changes.
@@ -7,7 +7,7 @@
 import type { Logger } from '../../runtime/logger.ts';
 import type { KubeClient } from '../client/client.ts';
 import { sleep, type Clock } from '../../runtime/time.ts';
-import type { History, Recalled } from './history.ts';
+import type { History, HistoryStart, Recalled } from './history.ts';
 import { isKubeError } from '../client/kube-error.ts';
 import { parseWatchEvent } from './kube-responses.ts';
 import { ListWatch } from './list-watch.ts';
@@ -81,12 +81,13 @@ export function createRecall({
   /** Queries kube-apiserver. Returns false if kube-apiserver did not provide the information. */
   async function query(from: number): Promise<boolean> {
     const { oldestPosition, since } = history;
+    const start: HistoryStart = { oldestPosition, since };
     const limit = new AbortController();
     const cancel = clock.after(maxWait, () => limit.abort());
     const recalled = await changesAfter(from, since, limit.signal);
     cancel();
     request = undefined;
-    if (recalled !== undefined) history.recall(oldestPosition, recalled);
+    if (recalled !== undefined) history.recall(start, recalled);
     return recalled !== undefined;
   }
 

@@ -13,6 +13,11 @@ import type { StoredObject } from './stored-object.ts';
 
 export interface StoreListener<F> {
   change(change: Change<F>): void;
+  /**
+   * Called when the changes between two resourceVersions are known only as the differences between two lists. A watch
+   * that continues from a version between them may miss changes, and must end.
+   */
+  relisted?(from: number, to: number): void;
   /** Called when the history has a gap. Every watch must then end, so that its client lists again. */
   reset(): void;
 }
@@ -39,7 +44,7 @@ export class Store<F> {
   readonly #arena = new Arena(maxPlainBytes);
   readonly #history = new History<F>();
   /** `since` is the oldest resourceVersion at which a watch can start. */
-  readonly history: Omit<History<F>, 'add' | 'reset'> = this.#history;
+  readonly history: Omit<History<F>, 'add' | 'relisted' | 'reset'> = this.#history;
   readonly #selections: Selections;
   readonly #listeners = new Set<StoreListener<F>>();
   readonly #waiting = new Set<() => void>();
@@ -73,7 +78,7 @@ export class Store<F> {
 
   /** Bytes of the objects, including an estimate of their index. */
   get bytes(): number {
-    return this.#arena.bytes + this.#objects.size * indexSize;
+    return this.#arena.bytes + this.#arena.size * indexSize;
   }
 
   /** `namespace` is '' at cluster scope. */
@@ -135,7 +140,7 @@ export class Store<F> {
   at(resourceVersion: number): readonly StoredObject<F>[] | undefined {
     const changes = resourceVersion > this.#resourceVersion ? undefined : this.#history.after(resourceVersion);
     if (changes === undefined) return undefined;
-    if (changes.length === 0) return this.#orders.name;
+    if (changes.length === 0) return this.snapshot();
     const before = new Map<string, StoredObject<F> | undefined>();
     const after = new Set<StoredObject<F>>();
     for (const { object, previous } of changes) {
@@ -204,10 +209,14 @@ export class Store<F> {
     if (all.length <= maxSingleChanges) for (const change of all) this.#record(change);
     else this.#recordAll(all);
     this.#arena.retain(new Set(this.#objects.values()));
+    if (resourceVersion > this.#resourceVersion) {
+      this.#history.relisted(resourceVersion, Math.max(0, ...changes.map((change) => change.resourceVersion)));
+      for (const listener of this.#listeners) listener.relisted?.(this.#resourceVersion, resourceVersion);
+    }
     this.bookmark(resourceVersion);
   }
 
-  /** Applies a change that a watch reported. */
+  /** Applies a change that a watch reported. The change may be part of the store already. */
   apply(type: ChangeType, object: StoredObject<F>): void {
     const { resourceVersion } = object;
     const previous = this.#objects.get(keyOf(object));
@@ -216,6 +225,8 @@ export class Store<F> {
     } else if (previous === undefined) this.#record({ type: 'ADDED', resourceVersion, object, previous });
     else if (previous.resourceVersion !== resourceVersion)
       this.#record({ type: 'MODIFIED', resourceVersion, object, previous });
+    // `hold` has moved the object to the arena, where it would remain until the next list.
+    if (this.#objects.get(keyOf(object)) !== object) this.#arena.retire(object);
     this.bookmark(resourceVersion);
   }
 
@@ -293,7 +304,8 @@ interface Removed<F> {
 
 /**
  * Returns the deletions of objects that a list no longer contains. Their resourceVersions after `since` are unknown.
- * Each deletion gets a different unused version, so that a watch can resume after any of them.
+ * Each deletion gets a different unused version: a client that has received only some of them must not resume from the
+ * version of the list.
  */
 function deletions<F>(removed: readonly Removed<F>[], since: number, used: ReadonlySet<number>): Change<F>[] {
   let unused = Infinity;

@@ -156,7 +156,7 @@ describe('a list of the aggregated API', () => {
       const recalled: number[] = [];
       resource.onRecall = async (resourceVersion) => {
         recalled.push(resourceVersion);
-        resource.store.history.recall(resource.store.history.oldestPosition, { floor: 0, since: 7 });
+        resource.store.history.recall(resource.store.history, { floor: 0, since: 7 });
       };
       resource.store.apply('DELETED', node('d', { resourceVersion: 11 }));
       expect(await names(query)).toContain('d@4');

@@ -2,7 +2,6 @@
 import { expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
 import { apisRoutes, kapisRoutes } from '../../../src/resources/routes.ts';
-import { changesAfter } from '../../labs/cluster-fakes.ts';
 import { call, type Call, emptyCluster, FakeAuthorizer, fakeResource, node } from '../../labs/resources.ts';
 
 const served = 'resources.platform.io/v1alpha3/nodes';
@@ -117,11 +116,15 @@ class Client {
     ];
   }
 
-  /** Reconnects at the last resourceVersion. Returns false without reconnecting if initial objects are missing. */
-  resume(initial: number): boolean {
+  /**
+   * Reconnects at the last resourceVersion. Returns false without reconnecting if initial objects are missing, or if
+   * the server would refuse a version before `since`.
+   */
+  resume(initial: number, since: number): boolean {
     const { sentEvents } = this;
     if (this.from === undefined && sentEvents.length < initial) return false;
     const last = Math.max(this.started, ...sentEvents.map(({ version }) => version));
+    if (last < since) return false;
     this.stop();
     this.#sentEvents = sentEvents;
     this.#call = this.#open(last);
@@ -133,6 +136,11 @@ class Client {
     this.#call.abort();
   }
 }
+
+/** Resolves when a watch has started, in the same turn of the event loop: the caller's rights are known. */
+const authorized = async (): Promise<void> => {
+  for (let i = 0; i < 50; i += 1) await Promise.resolve();
+};
 
 const settle = async (): Promise<void> => {
   for (let i = 0; i < 8; i += 1) await new Promise((resolve) => setImmediate(resolve));
@@ -198,9 +206,10 @@ test.each(doors)(
             put(step.name, step.env);
             const gone = ['c', 'd'].filter((name) => state().has(name));
             const present = [...state().keys()].filter((name) => !gone.includes(name));
-            const started = version;
+            const { position } = store.history;
             store.replace(present.map(stored), version + gone.length);
-            for (const { object } of changesAfter(store, started) ?? []) remove(object.name);
+            for (const { type, object } of store.history.from(position) ?? [])
+              if (type === 'DELETED') remove(object.name);
           } else if (step.do === 'watch') {
             const known = history.filter((entry) => entry.version >= store.history.since);
             const from = step.from % 3 === 0 ? undefined : known[step.from % known.length]?.version;
@@ -211,8 +220,7 @@ test.each(doors)(
               return started;
             };
             clients.push(new Client(all[step.selector % all.length] as Selector, from, version, connect));
-            // The initial objects are read when the caller's rights are known, within this turn of the event loop.
-            for (let i = 0; i < 50; i += 1) await Promise.resolve();
+            await authorized();
           } else if (step.do === 'stall') {
             const client = clientOf(step.which);
             if (client !== undefined) client.stalled = true;
@@ -224,7 +232,8 @@ test.each(doors)(
             const client = clientOf(step.which);
             const entry = history.find(({ version: at }) => at === client?.started);
             const initial = [...(entry?.state ?? [])].filter(([name, labels]) => client?.selector.sees(name, labels));
-            client?.resume(initial.length);
+            client?.resume(initial.length, store.history.since);
+            await authorized();
           } else await settle();
         for (const client of clients) client.stalled = false;
         // A watch that searches for values needs several turns of the event loop.

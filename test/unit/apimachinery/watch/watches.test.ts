@@ -114,6 +114,20 @@ describe('a watch', () => {
     expect(eventsOf(started)).toEqual(['MODIFIED a@13']);
   });
 
+  test('a watch ends with an ERROR if the cache skips the resourceVersion from which the watch continues', async () => {
+    const ahead = await watch('resourceVersion=12');
+    const present = await watch('resourceVersion=10');
+    const last = await watch('resourceVersion=20');
+    resource.store.replace([node('a', { resourceVersion: 15 })], 20);
+    await ahead.done;
+    expect(ahead.response.events).toMatchObject([
+      { type: 'ERROR', object: { code: 410, message: 'too old resource version: 12 (20)' } },
+    ]);
+    await settle();
+    expect(eventsOf(present)).toEqual(['MODIFIED a@15', 'DELETED b@20']);
+    expect([present.response.writableEnded, last.response.writableEnded]).toEqual([false, false]);
+  });
+
   test('a watch sends ADDED and DELETED when objects start and stop matching its selector', async () => {
     const started = await watch('resourceVersion=10&labelSelector=env');
     modify('a', 11, { env: 'prod' });
@@ -271,7 +285,7 @@ describe('a watch', () => {
       const started = await watch(query, headers, of);
       expect(started.response.headersSent).toBe(false);
       modify('a', 11);
-      resource.store.history.recall(resource.store.history.oldestPosition, { floor: 0, since: 7 });
+      resource.store.history.recall(resource.store.history, { floor: 0, since: 7 });
       modify('a', 12);
       resolve();
       await settle();
