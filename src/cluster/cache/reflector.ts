@@ -92,6 +92,8 @@ export class Reflector<T> {
   #supportsStreamingLists = true;
   #hasSynced = false;
   #isOpen = false;
+  /** Number of requests that kube-apiserver has accepted. */
+  #opened = 0;
   /** True if the next watch is short, so that a bookmark comes soon. */
   #isHurried = false;
   /** Expired watches since the last event of a watch. */
@@ -128,6 +130,11 @@ export class Reflector<T> {
   /** Returns true if a watch is open, so that changes arrive immediately. */
   isWatching(): boolean {
     return this.#isOpen && this.#state === 'watch';
+  }
+
+  /** Returns a number that differs for each open watch; 0 while no watch is open. */
+  openWatch(): number {
+    return this.isWatching() ? this.#opened : 0;
   }
 
   /** Time of the last data from kube-apiserver, in milliseconds since the epoch; 0 before any data has arrived. */
@@ -207,6 +214,7 @@ export class Reflector<T> {
     const timeoutSeconds = this.#isHurried ? hurriedSeconds : configuredSeconds;
     await this.#requests.watch({ timeoutSeconds, ...from }, async (events) => {
       this.#isOpen = true;
+      this.#opened += 1;
       for await (const event of events) {
         try {
           if (this.#state === 'watch') this.#apply(event);

@@ -197,11 +197,13 @@ export class CachedResource<F> implements Resource<F> {
   async #confirm(): Promise<void> {
     const version = await this.#versions.ofCollection();
     for (let i = 0; i < maxSettles && this.store.resourceVersion < version; i += 1) {
-      const watched = this.#reflector.isWatching();
+      const watch = this.#reflector.openWatch();
+      const { resourceVersion } = this.store;
       await this.#waitUpTo(version, settleTime);
       // Lets the event loop read events that have arrived before it runs the timers again.
       await nextTurn();
-      if (watched && this.#reflector.isWatching()) return;
+      const isSilent = this.store.resourceVersion === resourceVersion;
+      if (watch > 0 && watch === this.#reflector.openWatch() && isSilent) return;
     }
     if (this.store.resourceVersion < version)
       throw unreachable(new Error(`the watch of ${this.#path} was interrupted`));

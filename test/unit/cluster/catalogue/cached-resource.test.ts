@@ -90,6 +90,27 @@ describe('a cached resource', () => {
     expect(await isKept(confirming)).toBe(true);
   });
 
+  test.each([
+    ['an event arrives', () => upstream.send(event('MODIFIED', 'a', 11))],
+    [
+      'the watch is opened again',
+      async () => {
+        await upstream.end();
+        await cluster.last.open();
+      },
+    ],
+  ])('a cached resource is not confirmed as current within 50 ms if %s in the meantime', async (_, happens) => {
+    await sync();
+    const confirming = nodes.confirm(never);
+    await cluster.last.respond(200, list('500'));
+    await clock.advance(49);
+    await happens();
+    await clock.advance(1);
+    expect(await isKept(confirming)).toBe(false);
+    await clock.advance(50);
+    expect(await isKept(confirming)).toBe(true);
+  });
+
   test('a cached resource is not confirmed as current while its watch is interrupted', async () => {
     await sync();
     const confirming = nodes.confirm(never);
