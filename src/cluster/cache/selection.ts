@@ -71,6 +71,8 @@ const keyBytes = 8 * 1024;
 const maxKeyLength = 1024;
 /** Selections that visited at most this many objects are not cached. */
 const minVisited = 128;
+/** Maximum filters of all cached selections that search the bytes of each changed object. */
+const maxLookUps = 64;
 const maxIndexes = 32;
 
 type Index = Map<string, Set<Stored>>;
@@ -79,6 +81,8 @@ interface Selection {
   readonly passes: (object: Stored) => boolean;
   readonly compare: Compare<unknown>;
   readonly objects: Stored[];
+  /** Number of filters that search the bytes of an object. */
+  readonly lookUps: number;
 }
 
 /** Combines conditions. Returns a single condition unchanged, because a wrapper would be called for every object. */
@@ -145,17 +149,15 @@ export class Selections {
     use: (objects: readonly Stored[]) => T,
   ): Promise<T> {
     const key = keyOf(filters, order);
-    const cached = key === undefined ? undefined : this.#cached.get(key);
-    if (cached !== undefined) return use(cached.objects);
-    if (key !== undefined) {
-      // Concurrent identical requests wait for the first request.
+    for (;;) {
+      if (key === undefined) break;
+      const cached = this.#cached.get(key);
+      if (cached !== undefined) return use(cached.objects);
       const inProgress = this.#inProgress.get(key);
-      if (inProgress !== undefined) {
-        await inProgress;
-        waiting.signal.throwIfAborted();
-        const made = this.#cached.get(key);
-        if (made !== undefined) return use(made.objects);
-      }
+      if (inProgress === undefined) break;
+      // Concurrent identical requests wait for the first request.
+      await inProgress;
+      waiting.signal.throwIfAborted();
     }
     const result = this.#make(filters, order, waiting, (selection, visited) => {
       if (key !== undefined && visited > minVisited) this.#cache(key, selection);
@@ -177,6 +179,7 @@ export class Selections {
   /** Never throws. Drops a selection whose filter or order throws: the next request for it reports the error. */
   change(change: Change<unknown>): void {
     let bytes = 0;
+    let lookUps = 0;
     // The cache knows only the sizes that the selections had when they were added.
     this.#cached.retain((selection) => {
       try {
@@ -185,7 +188,8 @@ export class Selections {
         return false;
       }
       bytes += pointerSize * selection.objects.length;
-      return bytes <= this.#maxBytes;
+      lookUps += selection.lookUps;
+      return bytes <= this.#maxBytes && lookUps <= maxLookUps;
     });
     for (const [name, index] of this.#indexes) indexChange(index, name, change);
   }
@@ -205,6 +209,7 @@ export class Selections {
   ): Promise<T> {
     const source = this.#source;
     const passes = all(filters);
+    const lookUps = filters.filter(({ isLookUp }) => isLookUp).length;
     const { compare, sort = (passed) => sortInSlices(passed, compare, waiting) } = order;
     let orderAll = filters.length > 0;
     for (;;) {
@@ -226,7 +231,7 @@ export class Selections {
         continue;
       }
       const objects = ordered === undefined ? await sort(passed, waiting) : passed;
-      const selection = { passes, compare, objects };
+      const selection = { passes, compare, objects, lookUps };
       const changes = source.changesFrom(position);
       if (changes === undefined) continue;
       for (const change of changes) followChange(selection, change);

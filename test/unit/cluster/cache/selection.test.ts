@@ -274,4 +274,46 @@ describe('a selection', () => {
     await expect(second).rejects.toBe(reason);
     expect(await first).toBe(0);
   });
+
+  test('one request at a time computes a selection, even if the first request is aborted', async () => {
+    const store = new Store<null>();
+    store.replace(numbered(10), 10);
+    let visits = 0;
+    const counted = filter('counted', () => (visits += 1) > 0) as ObjectFilter<null>;
+    const reason = new Error('gone');
+    // Every look at the clock ends a slice.
+    let now = 0;
+    const clock = jest.spyOn(performance, 'now').mockImplementation(() => (now += 10));
+    try {
+      const select = (signal: AbortSignal): Promise<number> =>
+        store.select([counted], 'name', { signal }, (objects) => objects.length);
+      const aborted = select(AbortSignal.abort(reason)).catch((error: unknown) => error);
+      const others = [1, 2, 3].map(() => select(wanted.signal));
+      expect(await aborted).toBe(reason);
+      expect(new Set(await Promise.all(others))).toEqual(new Set([store.size]));
+      expect(visits).toBeLessThan(2 * store.size);
+    } finally {
+      clock.mockRestore();
+    }
+  });
+
+  test('changes search the bytes of an object for at most 64 filters of cached selections', async () => {
+    const store = new Store<null>();
+    store.replace(numbered(10), 10);
+    let visits = 0;
+    const lookUp = (key: string): ObjectFilter<null> =>
+      Object.assign(() => (visits += 1) > 0, { key, isLookUp: true as const });
+    for (let selection = 0; selection < 20; selection += 1) {
+      const many = Array.from({ length: 16 }, (_, index) => lookUp(`${selection} ${index}`));
+      await store.select(many, 'name', wanted, () => undefined);
+    }
+    const change = (version: number): number => {
+      visits = 0;
+      store.apply('ADDED', stored({ name: `new-${version}`, namespace: 'a', second: 0, rack: '1' }, version));
+      return visits;
+    };
+    change(11);
+    expect(change(12)).toBe(64);
+    expect(change(13)).toBe(64);
+  });
 });
