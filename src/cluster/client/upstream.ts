@@ -75,7 +75,7 @@ export interface UpstreamOptions {
  * Timeout of a response in milliseconds. The timeout exceeds the limit of kube-apiserver for short requests (60 s),
  * because the error message of kube-apiserver is better than the message of this server.
  */
-const shortRequestTimeout = 65_000;
+export const shortRequestTimeout = 65_000;
 /** Timeout of the response to an upgrade in milliseconds. kube-apiserver contacts a kubelet before it responds. */
 const handshakeTimeout = 60_000;
 const maxHeaderSize = 256 * 1024;
@@ -162,7 +162,7 @@ export function createUpstream({ address, credential }: UpstreamOptions): Upstre
           headers: [
             'Host',
             host,
-            ...headersOf(request, authorization, trace),
+            ...withOneIdentity(headersOf(request, authorization, trace)),
             'Content-Length',
             '0',
             'Connection',
@@ -196,7 +196,8 @@ const headersOf = (
 ): string[] => withIdentity(trace === undefined ? headers : withTrace(headers, trace), authorization, identityOf(user));
 
 /**
- * Appends the credential and the impersonation headers. Throws unless the request impersonates exactly the given user.
+ * Appends the credential and the impersonation headers. Throws if the headers already contain one of them. Whether the
+ * result impersonates exactly one user is checked where the head of the request is written.
  */
 function withIdentity(
   headers: readonly string[],
@@ -207,9 +208,13 @@ function withIdentity(
     if (/^(?:impersonate-|authorization$)/i.test(headers[at] ?? ''))
       throw new Error(`a forwarded request must not have the header ${headers[at]}`);
   if (identity[0] !== 'impersonate-user') throw new Error('a forwarded request must impersonate a user');
-  const all = [...headers, ...(authorization === undefined ? [] : ['Authorization', authorization]), ...identity];
-  assertOneIdentity(all);
-  return all;
+  return [...headers, ...(authorization === undefined ? [] : ['Authorization', authorization]), ...identity];
+}
+
+/** Returns the headers of an upgrade request. Throws like `assertOneIdentity`. */
+function withOneIdentity(headers: string[]): string[] {
+  assertOneIdentity(headers);
+  return headers;
 }
 
 /** Replaces the trace context of the caller. */

@@ -1,13 +1,14 @@
+import { isChange, shortRequestTimeout } from '../../cluster/client/upstream.ts';
 import { timeout } from '../../runtime/errors.ts';
 import type { Exchange, RequestFilter } from '../exchange.ts';
 import { requestTimeout } from '../request/request-timeout.ts';
 
 const maxDuration = 60_000;
 /**
- * Maximum milliseconds of a proxied request. kube-apiserver applies 60 s and `?timeout=` itself, so its own error
- * arrives first.
+ * Maximum milliseconds of a proxied request. kube-apiserver applies 60 s and `?timeout=` itself, and the connection to
+ * kube-apiserver has a timeout. Their errors arrive first, because they say more.
  */
-const maxProxiedDuration = 65_000;
+const maxProxiedDuration = shortRequestTimeout + 5_000;
 
 /**
  * Ends requests after 60 s, or after a shorter `?timeout=32s` (sent by kubectl). This filter sets no deadline for
@@ -25,7 +26,8 @@ export const deadline =
       const isWritten = res.writableEnded;
       // A pipelined response waits for the previous response, so its client has not had time to read it.
       if (isWritten && res.socket === null) return void res.once('socket', () => timer.refresh());
-      const error = timeout('the request exceeded its deadline');
+      const exceeded = 'the request exceeded its deadline';
+      const error = timeout(isChange(exchange.req) ? `${exceeded}; the outcome of the change is unknown` : exceeded);
       exchange.abort(error);
       // A client that does not read its response must not occupy the memory of the response.
       if (isWritten) exchange.cut();

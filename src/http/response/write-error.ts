@@ -47,14 +47,13 @@ export function writeError(exchange: Exchange, thrown: unknown): void {
   if (wasAborted && exchange.hasEnded) return;
   const error = wasAborted ? requestEnded() : typed(thrown, exchange);
   if (error.code >= 500 && error.cause !== undefined) log.error(error.message, { auditID, error: error.cause });
+  // The client has a complete response, such as the 504 of the deadline.
+  if (res.writableEnded) return;
   const response = error instanceof StatusError && usesOAuthErrors(exchange.path) ? asOAuth(error) : error;
   const reason = response instanceof OAuthError ? response.error : response.reason;
   exchange.failure = { status: 'Failure', reason, message: error.message };
-  if (res.headersSent || res.writableEnded) {
-    // The headers are sent, so cutting is the only way to show the client that the response is incomplete.
-    if (!res.writableEnded) cutOff(res);
-    return;
-  }
+  // The headers are sent, so cutting is the only way to show the client that the response is incomplete.
+  if (res.headersSent) return cutOff(res);
   try {
     writeResponse(exchange, response);
   } catch {

@@ -1,11 +1,11 @@
 /** The gateway with the HTTP filters of production and a fake kube-apiserver. */
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import { once } from 'node:events';
 import http, { type RequestListener, type ServerResponse } from 'node:http';
 import { duplexPair } from 'node:stream';
 import { gateway } from '../../../src/gateway/index.ts';
 import { requestAborted } from '../../../src/gateway/proxy.ts';
-import { createUpstream } from '../../../src/cluster/client/upstream.ts';
+import { createUpstream, shortRequestTimeout } from '../../../src/cluster/client/upstream.ts';
 import { addressOf } from '../../../src/cluster/wire/connections.ts';
 import { open } from '../../client/http1.ts';
 import type { Message } from '../../client/message.ts';
@@ -53,6 +53,27 @@ function held(): Promise<ServerResponse> {
     kube.serve = (_, res) => resolve(res);
   });
 }
+
+test.each([
+  ['GET', 'the request exceeded its deadline'],
+  ['DELETE', 'the request exceeded its deadline; the outcome of the change is unknown'],
+])('a forwarded %s without a response ends only after the timeout of its connection', async (method, message) => {
+  jest.useFakeTimers({ doNotFake: ['nextTick', 'setImmediate', 'queueMicrotask', 'performance'] });
+  try {
+    const started = held();
+    let isOver = false;
+    const ended = sendRequest(app, pods, { ...as('anna'), method }).finally(() => (isOver = true));
+    await started;
+    jest.advanceTimersByTime(shortRequestTimeout + 1_000);
+    await new Promise(setImmediate);
+    expect(isOver).toBe(false);
+    jest.advanceTimersByTime(10_000);
+    const { status, json } = await ended;
+    expect([status, json()]).toEqual([504, expect.objectContaining({ reason: 'Timeout', message })]);
+  } finally {
+    jest.useRealTimers();
+  }
+});
 
 test.each([1, 2, 1_000])('a response in %d chunks arrives completely', async (count) => {
   const pieces = Array.from({ length: count }, (_, at) => `${at} ${'x'.repeat(at % 400)}\n`);
