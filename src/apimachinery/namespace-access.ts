@@ -208,6 +208,7 @@ export class NamespaceAccess {
   #decide(namespace: string, allowed: boolean, at: number, bindings: Bindings): void {
     const before = this.#decisions.get(namespace);
     const isExplained = before === undefined || !sameBindings(before.bindings, bindings);
+    // The deletion of a RoleBinding may leave `changedAt` as it is.
     const isEarly = at - bindings.changedAt < maxLag || (before !== undefined && isExplained);
     this.#decisions.delete(namespace);
     this.#decisions.set(namespace, { allowed, at, bindings, isEarly });

@@ -42,7 +42,7 @@ const unbound = { count: 0, lastChange: 0, changedAt: 0 };
 /** Maximum concurrent reviews per request. */
 const concurrency = 32;
 /** Maximum namespaces that are reviewed for a request whose decisions are at most 10 s old. */
-const maxCandidates = 1_000;
+const maxReviewed = 1_000;
 /** Maximum namespaces of a list. */
 const maxListed = 10_000;
 
@@ -114,7 +114,7 @@ async function authorize(
 }
 
 async function reviewEach({ authorizer }: Access, restricted: Restricted): Promise<ReadonlySet<string>> {
-  assertFew(restricted, maxCandidates);
+  assertFew(restricted, maxReviewed);
   const { user, attributes, within, candidates } = restricted;
   const visible = await allowedIn(authorizer, user, [...candidates.keys()], within);
   if (visible.size === 0) await assertAllowed(authorizer, user, attributes);

@@ -4,6 +4,7 @@
  */
 import { BoundedCache } from '../../runtime/bounded-cache.ts';
 import type { Logger } from '../../runtime/logger.ts';
+import { visitInSlices } from '../../runtime/slice.ts';
 import type { Clock } from '../../runtime/time.ts';
 import { Reflector } from '../cache/reflector.ts';
 import type { KubeClient } from '../client/client.ts';
@@ -97,15 +98,7 @@ export class GrantedNamespaces {
       ...options,
       path,
       decode,
-      replace: (items) => {
-        const gone = new Set(this.#bindings.keys());
-        for (const item of items) {
-          const key = keyOf(item);
-          gone.delete(key);
-          if (this.#bindings.get(key)?.resourceVersion !== item.resourceVersion) this.#replace(key, item);
-        }
-        for (const key of gone) this.#replace(key, undefined);
-      },
+      replace: (items, _, stopped) => this.#replaceAll(items, stopped),
       apply: (type, item) => this.#replace(keyOf(item), type === 'DELETED' ? undefined : item),
     });
   }
@@ -145,6 +138,17 @@ export class GrantedNamespaces {
     const copy = this.#copies.get(subject) ?? new Map(this.#bySubject.get(subject));
     this.#copies.set(subject, copy);
     return copy;
+  }
+
+  /** Works in slices. Until the end, some bindings are from before the list: reviews confirm each namespace anyway. */
+  async #replaceAll(items: readonly Binding[], signal: AbortSignal): Promise<void> {
+    const gone = new Set(this.#bindings.keys());
+    await visitInSlices(items, { signal }, (item) => {
+      const key = keyOf(item);
+      gone.delete(key);
+      if (this.#bindings.get(key)?.resourceVersion !== item.resourceVersion) this.#replace(key, item);
+    });
+    await visitInSlices(gone, { signal }, (key) => this.#replace(key, undefined));
   }
 
   /** Replaces a binding. `binding` is undefined if it was deleted. */
