@@ -1,6 +1,6 @@
 /** Writes events as lines to standard output, or to a file that is rotated by size. */
 import { rename, open, rm, type FileHandle } from 'node:fs/promises';
-import { StandardOutput, type Logger } from '../runtime/logger.ts';
+import { flushDelay, StandardOutput, type Logger } from '../runtime/logger.ts';
 import { withoutSpan } from '../runtime/tracing.ts';
 import type { Sink } from './sink.ts';
 
@@ -51,6 +51,8 @@ export class FileSink implements Sink {
   /** True if the file may end with an incomplete line. */
   #isBroken = false;
   #writing: Promise<void> | undefined;
+  /** Ends the wait for further events. */
+  #collected: () => void = () => undefined;
   #isClosing = false;
 
   constructor(options: FileSinkOptions) {
@@ -67,6 +69,7 @@ export class FileSink implements Sink {
   /** Tries once more to write the waiting events, and drops them if that fails. */
   async close(): Promise<void> {
     this.#isClosing = true;
+    this.#collected();
     while (this.#writing !== undefined) await this.#writing;
     this.#isClosing = false;
     await this.#file?.handle.close();
@@ -74,9 +77,8 @@ export class FileSink implements Sink {
   }
 
   async #drain(): Promise<void> {
-    // Collects the events of the same turn of the event loop.
-    await Promise.resolve();
     while (this.#waiting.length > 0) {
+      await this.#collect();
       const events = this.#waiting;
       this.#waiting = [];
       try {
@@ -88,6 +90,21 @@ export class FileSink implements Sink {
       }
     }
     this.#writing = undefined;
+  }
+
+  /**
+   * Waits for further events, because a write is a task of another thread, which costs more than an event. Ends at once
+   * when the sink is closed.
+   */
+  async #collect(): Promise<void> {
+    if (this.#isClosing) return;
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, flushDelay);
+      this.#collected = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
   }
 
   /**

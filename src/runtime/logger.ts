@@ -55,7 +55,7 @@ interface Entry {
 /** Characters after which the buffer is flushed. */
 const maxBuffered = 64 * 1024;
 /** Milliseconds after which the buffer is flushed. */
-const flushDelay = 5;
+export const flushDelay = 5;
 
 /**
  * Buffered standard output. Lines that are logged within a few milliseconds are written together, because a write costs

@@ -63,6 +63,23 @@ describe('the audit log file', () => {
     expect(statSync(path).mode & 0o777).toBe(0o600);
   });
 
+  test('the audit log file gets the events of 5 ms in one write', async () => {
+    jest.useFakeTimers({ doNotFake: ['nextTick', 'setImmediate', 'queueMicrotask', 'performance'] });
+    try {
+      const { path, sink } = lab();
+      for (let number = 1; number <= 20; number += 1) {
+        sink.write(`event-${number}`);
+        await turn();
+      }
+      expect(textOf(path)).toBe('');
+      jest.advanceTimersByTime(5);
+      await settled(path, 20);
+      await sink.close();
+    } finally {
+      jest.useRealTimers();
+    }
+  });
+
   test('the audit log file is appended to when it is opened again', async () => {
     const { path, sink } = lab();
     sink.write('1');
