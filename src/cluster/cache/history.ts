@@ -13,7 +13,7 @@ export interface Change<F> {
   readonly previous: StoredObject<F> | undefined;
 }
 
-/** Where a history was complete when kube-apiserver was asked about earlier changes. */
+/** Start of a history at the time of a request to kube-apiserver about earlier changes. */
 export type HistoryStart = Pick<History<unknown>, 'oldestPosition' | 'since'>;
 
 /** Information from kube-apiserver about changes before a list. */
