@@ -51,8 +51,7 @@ export class FileSink implements Sink {
   /** True if the file may end with an incomplete line. */
   #isBroken = false;
   #writing: Promise<void> | undefined;
-  /** Ends the wait for further events. */
-  #collected: () => void = () => undefined;
+  #stopCollecting: () => void = () => undefined;
   #isClosing = false;
 
   constructor(options: FileSinkOptions) {
@@ -69,7 +68,7 @@ export class FileSink implements Sink {
   /** Tries once more to write the waiting events, and drops them if that fails. */
   async close(): Promise<void> {
     this.#isClosing = true;
-    this.#collected();
+    this.#stopCollecting();
     while (this.#writing !== undefined) await this.#writing;
     this.#isClosing = false;
     await this.#file?.handle.close();
@@ -100,7 +99,7 @@ export class FileSink implements Sink {
     if (this.#isClosing) return;
     await new Promise<void>((resolve) => {
       const timer = setTimeout(resolve, flushDelay);
-      this.#collected = () => {
+      this.#stopCollecting = () => {
         clearTimeout(timer);
         resolve();
       };

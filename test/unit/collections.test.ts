@@ -39,6 +39,7 @@ const argued: Readonly<Record<string, readonly string[]>> = {
     'cluster/discovery Discovery read',
     'cluster/discovery Discovery revisions',
     'cluster/cache/history History changes',
+    'cluster/cache/history History gaps',
     'cluster/cache/informer Informer objects',
     'cluster/own-rights OwnRights reviews',
     'cluster/cache/reflector Reflector initialItems',

@@ -179,7 +179,7 @@ export class Watch<F> {
   }
 
   /** Ends the watch if it continues from a version between two lists, so that changes may be missing. */
-  relisted(from: number, to: number): void {
+  endWithin(from: number, to: number): void {
     if (this.#after > from && this.#after < to)
       this.refuse(expired(`too old resource version: ${this.#after} (${to})`));
   }

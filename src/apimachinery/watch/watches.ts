@@ -52,7 +52,8 @@ export class Watches<F> {
     const store = this.#store;
     const { from, serverSentEvents, isResumed } = request;
     const position = from === undefined ? store.history.position : store.history.positionAfter(from);
-    const tooOld = (): StatusError => expired(`too old resource version: ${from} (${store.history.since})`);
+    const tooOld = (): StatusError =>
+      expired(`too old resource version: ${from} (${store.history.gapAt(from ?? 0)?.to})`);
     // If the status were 200, a client of server-sent events would repeat the same request forever.
     if (position === undefined && serverSentEvents === true && isResumed !== true && !isHandshake(res)) throw tooOld();
     const response = beginWatch(req, res, serverSentEvents);
@@ -78,8 +79,8 @@ export class Watches<F> {
         this.#pending.push(change);
         if (!this.#isSending) void this.#sendPending();
       },
-      relisted: (from, to) => {
-        for (const watch of this.#open.keys()) watch.relisted(from, to);
+      gap: (from, to) => {
+        for (const watch of this.#open.keys()) watch.endWithin(from, to);
       },
       reset: () => {
         const error = expired('too old resource version: the history of the cluster was replaced');

@@ -64,11 +64,13 @@ export class Arena {
   retire(object: StoredObject<unknown>): void {
     const slab = this.#slabOf(object);
     if (slab?.isPacked !== true) this.#past.add(object);
-    if (slab === undefined) return;
-    this.#managedFieldsBytes -= object.managedFieldsSize;
-    this.#size -= 1;
-    slab.remove(object);
-    this.#reclaim(slab);
+    if (slab !== undefined) this.#remove(object, slab);
+  }
+
+  /** Removes an object that is no longer used. */
+  discard(object: StoredObject<unknown>): void {
+    const slab = this.#slabOf(object);
+    if (slab !== undefined) this.#remove(object, slab);
   }
 
   /** Removes all objects except the given ones. */
@@ -130,6 +132,13 @@ export class Arena {
     const { slab } = object;
     if (slab === undefined || !slab.tenants.has(object)) return undefined;
     return this.#plain.has(slab) || this.#packed.has(slab) ? slab : undefined;
+  }
+
+  #remove(object: StoredObject<unknown>, slab: Slab): void {
+    this.#managedFieldsBytes -= object.managedFieldsSize;
+    this.#size -= 1;
+    slab.remove(object);
+    this.#reclaim(slab);
   }
 
   #moveTogether(objects: readonly StoredObject<unknown>[], bytes: number): void {

@@ -13,19 +13,27 @@ export interface Change<F> {
   readonly previous: StoredObject<F> | undefined;
 }
 
-/** Start of a history at the time of a request to kube-apiserver about earlier changes. */
-export type HistoryStart = Pick<History<unknown>, 'oldestPosition' | 'since'>;
-
-/** Information from kube-apiserver about changes before a list. */
-export interface Recalled {
-  /** For a reader that continues from any resourceVersion older than this one, the history is incomplete. */
+/**
+ * Interval of resourceVersions, without both ends, in which changes may be missing: before the first list and before
+ * removed changes, and between the last version before a list and the version of that list.
+ */
+export interface Gap {
+  readonly from: number;
+  readonly to: number;
+  /** For a reader that continues from an older version in the gap, changes are missing. */
   readonly floor: number;
-  /** The history contains all changes after this resourceVersion. */
+  /** For a reader that continues from this version or a newer one, no change is missing. */
   readonly since: number;
+  /** Position at which such a reader continues. */
+  readonly end: number;
 }
+
+export type Recalled = Pick<Gap, 'floor' | 'since'>;
 
 export const maxChanges = 10_000;
 const maxBytes = 64 * 1024 * 1024;
+/** Maximum lists whose gaps are known. Older gaps become part of the first gap. */
+const maxGaps = 100;
 
 const sizeOf = ({ object }: Change<unknown>): number => object.length + object.managedFieldsSize;
 
@@ -37,33 +45,33 @@ export class History<F> {
   /** Position of the first of `#changes`. */
   #start = 0;
   #bytes = 0;
-  /** For a reader that continues from this resourceVersion or a newer one, the history contains every change. */
-  #since = 0;
-  /** Position after the last list. Earlier changes are only the differences between two lists. */
-  #listed = 0;
-  /**
-   * For a reader that continues from any resourceVersion older than this one, the history is incomplete. For versions
-   * between this one and `#since`, it is unknown whether changes are missing.
-   */
-  #floor = 1;
+  /** Gaps, oldest first. The first gap has no start. */
+  #gaps: Gap[] = [beforeList(0, 0)];
 
+  /** Oldest resourceVersion from which a reader can continue. */
   get since(): number {
-    return this.#since;
+    return this.#firstGap.since;
+  }
+
+  get #firstGap(): Gap {
+    return this.#gaps[0] as Gap;
+  }
+
+  /** Returns the gap around a resourceVersion; undefined if the history contains all changes after the version. */
+  gapAt(resourceVersion: number): Gap | undefined {
+    return this.#gaps.find(({ from, to }) => from < resourceVersion && resourceVersion < to);
   }
 
   /** Returns true if it is unknown whether the history contains all changes after a resourceVersion. */
   isInDoubt(resourceVersion: number): boolean {
-    return resourceVersion >= this.#floor && resourceVersion < this.#since;
+    const gap = this.gapAt(resourceVersion);
+    return gap !== undefined && resourceVersion >= gap.floor && resourceVersion < gap.since;
   }
 
-  /**
-   * Applies information that was requested at `start`. Ignores the information if the history has another start in the
-   * meantime.
-   */
-  recall(start: HistoryStart, { floor, since }: Recalled): void {
-    if (start.oldestPosition !== this.oldestPosition || start.since !== this.#since) return;
-    this.#floor = Math.max(this.#floor, floor);
-    this.#since = since;
+  /** Applies information about a gap. Ignores the information if the gap has changed in the meantime. */
+  recall(gap: Gap, { floor, since }: Recalled): void {
+    const at = this.#gaps.indexOf(gap);
+    if (at >= 0) this.#gaps[at] = { ...gap, floor: Math.max(gap.floor, floor), since };
   }
 
   /** Position of the next change, counted from the start of the history. Readers continue from a position. */
@@ -78,7 +86,9 @@ export class History<F> {
 
   /** Returns the position of the first change after a resourceVersion; undefined if a change after it is missing. */
   positionAfter(resourceVersion: number): number | undefined {
-    return resourceVersion < this.#since ? undefined : this.#start + this.#indexAfter(resourceVersion);
+    const gap = this.gapAt(resourceVersion);
+    if (gap === undefined) return this.#start + this.#indexAfter(resourceVersion);
+    return resourceVersion < gap.since ? undefined : Math.max(gap.end, this.oldestPosition);
   }
 
   /** Returns the change at a position; undefined if the change was removed or has not happened yet. */
@@ -88,7 +98,8 @@ export class History<F> {
 
   /** Returns the changes after a resourceVersion, oldest first; undefined if any is missing. */
   after(resourceVersion: number): readonly Change<F>[] | undefined {
-    return resourceVersion < this.#since ? undefined : this.#present(this.#indexAfter(resourceVersion));
+    const position = this.positionAfter(resourceVersion);
+    return position === undefined ? undefined : this.#present(position - this.#start);
   }
 
   /** Returns the changes from a position; undefined if any is missing. */
@@ -102,8 +113,7 @@ export class History<F> {
     while (this.#changes.length - this.#first > maxChanges || this.#bytes > maxBytes) {
       const oldest = this.#changes[this.#first] as Change<F>;
       this.#bytes -= sizeOf(oldest);
-      this.#since = Math.max(this.#since, oldest.resourceVersion);
-      this.#floor = Math.max(this.#floor, oldest.resourceVersion);
+      this.#forget(oldest.resourceVersion);
       this.#changes[this.#first] = undefined;
       this.#first += 1;
     }
@@ -114,15 +124,22 @@ export class History<F> {
   }
 
   /**
-   * Records that the latest changes are the differences between two lists. Open watches send them, but only readers
-   * that continue from the new list or later miss nothing: the lists do not show an object that was created and deleted
-   * between them, and a reader may have read its creation from another replica. `lastChange` is the last known
-   * resourceVersion of these changes.
+   * Records that a list replaced the objects, so that the latest changes are only the differences to the objects at
+   * `from`. Readers from `from` or an older version continue with them. A reader from a version after `from` would miss
+   * the deletion of an object that existed only between the lists, which it may know from another replica. `lastChange`:
+   * the last resourceVersion of the differences.
    */
-  relisted(resourceVersion: number, lastChange: number): void {
-    this.#since = Math.max(this.#since, resourceVersion);
-    this.#floor = Math.max(this.#floor, lastChange);
-    this.#listed = this.position;
+  addGap(from: number, to: number, lastChange: number): void {
+    this.#gaps.push({ from, to, floor: lastChange, since: to, end: this.position });
+    if (this.#gaps.length > maxGaps) this.#forget(this.#gaps[1]?.to ?? 0);
+  }
+
+  /** Refuses readers from versions older than this one. */
+  #forget(resourceVersion: number): void {
+    const { to, end } = this.#firstGap;
+    if (resourceVersion < to) return;
+    const first = { from: -Infinity, to: resourceVersion, floor: resourceVersion, since: resourceVersion, end };
+    this.#gaps = [first, ...this.#gaps.slice(1).filter((gap) => gap.to > resourceVersion)];
   }
 
   /** Removes all changes. The history restarts after a resourceVersion, which may be older than the last change. */
@@ -132,9 +149,7 @@ export class History<F> {
     this.#changes = [];
     this.#first = 0;
     this.#bytes = 0;
-    this.#since = resourceVersion;
-    this.#floor = 1;
-    this.#listed = this.#start;
+    this.#gaps = [beforeList(resourceVersion, this.#start)];
   }
 
   #present(index: number): readonly Change<F>[] {
@@ -143,7 +158,7 @@ export class History<F> {
 
   /** Returns the index of the first change after a resourceVersion. */
   #indexAfter(resourceVersion: number): number {
-    let low = Math.max(this.#first, this.#listed - this.#start);
+    let low = this.#first;
     let high = this.#changes.length;
     while (low < high) {
       const middle = (low + high) >>> 1;
@@ -153,3 +168,6 @@ export class History<F> {
     return low;
   }
 }
+
+/** Returns the gap before a list without a former list. */
+const beforeList = (to: number, end: number): Gap => ({ from: -Infinity, to, floor: 1, since: to, end });

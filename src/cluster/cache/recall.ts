@@ -1,5 +1,5 @@
 /**
- * Finds out whether a history is complete for resourceVersions before its last list. A resourceVersion counts the
+ * Finds out whether a history is complete for the resourceVersions in its gaps, such as those before the first list. A resourceVersion counts the
  * changes of every resource, so another replica may still return an older resourceVersion for a resource that rarely
  * changes. A client that continues from that version has missed nothing. A watch of kube-apiserver from that
  * resourceVersion shows whether there were changes.
@@ -7,7 +7,7 @@
 import type { Logger } from '../../runtime/logger.ts';
 import type { KubeClient } from '../client/client.ts';
 import { sleep, type Clock } from '../../runtime/time.ts';
-import type { History, HistoryStart, Recalled } from './history.ts';
+import type { Gap, History, Recalled } from './history.ts';
 import { isKubeError } from '../client/kube-error.ts';
 import { parseWatchEvent } from './kube-responses.ts';
 import { ListWatch } from './list-watch.ts';
@@ -17,7 +17,7 @@ export interface RecallOptions {
   readonly client: Pick<KubeClient, 'stream'>;
   /** Path of the collection, such as /api/v1/nodes. */
   readonly path: string;
-  readonly history: Pick<History<unknown>, 'oldestPosition' | 'since' | 'isInDoubt' | 'recall'>;
+  readonly history: Pick<History<unknown>, 'gapAt' | 'isInDoubt' | 'recall'>;
   /**
    * Makes kube-apiserver fetch the latest resourceVersion, because bookmarks report only the version in
    * kube-apiserver's own cache.
@@ -47,11 +47,8 @@ export function createRecall({
   /** Oldest resourceVersion of the callers that arrived during the request. */
   let oldest = Infinity;
 
-  /**
-   * Returns information about the changes after `from` up to `start`, the start of the history; undefined if no
-   * information is available.
-   */
-  async function changesAfter(from: number, start: number, signal: AbortSignal): Promise<Recalled | undefined> {
+  /** Returns information about the changes after `from` up to the end of the gap; undefined if none is available. */
+  async function changesAfter(from: number, { to }: Gap, signal: AbortSignal): Promise<Recalled | undefined> {
     let floor = 0;
     try {
       await latest();
@@ -64,30 +61,30 @@ export function createRecall({
           if (type !== 'BOOKMARK') {
             if (!(version > from))
               throw new Error('kube-apiserver sent a change older than the resourceVersion of the watch');
-            if (version <= start) floor = version;
+            if (version <= to) floor = version;
           }
-          if (version >= start) return true;
+          if (version >= to) return true;
         }
         return false;
       });
       if (isReached) return { floor, since: Math.max(from, floor) };
     } catch (error) {
       if (isKubeError(error, 410)) floor = Math.max(floor, from + 1);
-      else log.info('history before the first list is unknown', { path, resourceVersion: from, error });
+      else log.info('changes before a list are unknown', { path, resourceVersion: from, error });
     }
-    return floor === 0 ? undefined : { floor, since: start };
+    return floor === 0 ? undefined : { floor, since: to };
   }
 
   /** Queries kube-apiserver. Returns false if kube-apiserver did not provide the information. */
   async function query(from: number): Promise<boolean> {
-    const { oldestPosition, since } = history;
-    const start: HistoryStart = { oldestPosition, since };
+    // The version is in doubt, so it is in a gap.
+    const gap = history.gapAt(from) as Gap;
     const limit = new AbortController();
     const cancel = clock.after(maxWait, () => limit.abort());
-    const recalled = await changesAfter(from, since, limit.signal);
+    const recalled = await changesAfter(from, gap, limit.signal);
     cancel();
     request = undefined;
-    if (recalled !== undefined) history.recall(start, recalled);
+    if (recalled !== undefined) history.recall(gap, recalled);
     return recalled !== undefined;
   }
 

@@ -182,14 +182,15 @@ export class Selections {
     let lookUps = 0;
     // The cache knows only the sizes that the selections had when they were added.
     this.#cached.retain((selection) => {
+      if (lookUps + selection.lookUps > maxLookUps) return false;
+      lookUps += selection.lookUps;
       try {
         followChange(selection, change);
       } catch {
         return false;
       }
       bytes += pointerSize * selection.objects.length;
-      lookUps += selection.lookUps;
-      return bytes <= this.#maxBytes && lookUps <= maxLookUps;
+      return bytes <= this.#maxBytes;
     });
     for (const [name, index] of this.#indexes) indexChange(index, name, change);
   }

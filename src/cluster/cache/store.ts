@@ -17,7 +17,7 @@ export interface StoreListener<F> {
    * Called when the changes between two resourceVersions are known only as the differences between two lists. A watch
    * that continues from a version between them may miss changes, and must end.
    */
-  relisted?(from: number, to: number): void;
+  gap?(from: number, to: number): void;
   /** Called when the history has a gap. Every watch must then end, so that its client lists again. */
   reset(): void;
 }
@@ -44,7 +44,7 @@ export class Store<F> {
   readonly #arena = new Arena(maxPlainBytes);
   readonly #history = new History<F>();
   /** `since` is the oldest resourceVersion at which a watch can start. */
-  readonly history: Omit<History<F>, 'add' | 'relisted' | 'reset'> = this.#history;
+  readonly history: Omit<History<F>, 'add' | 'addGap' | 'reset'> = this.#history;
   readonly #selections: Selections;
   readonly #listeners = new Set<StoreListener<F>>();
   readonly #waiting = new Set<() => void>();
@@ -210,8 +210,8 @@ export class Store<F> {
     else this.#recordAll(all);
     this.#arena.retain(new Set(this.#objects.values()));
     if (resourceVersion > this.#resourceVersion) {
-      this.#history.relisted(resourceVersion, Math.max(0, ...changes.map((change) => change.resourceVersion)));
-      for (const listener of this.#listeners) listener.relisted?.(this.#resourceVersion, resourceVersion);
+      this.#history.addGap(this.#resourceVersion, resourceVersion, all.at(-1)?.resourceVersion ?? 0);
+      for (const listener of this.#listeners) listener.gap?.(this.#resourceVersion, resourceVersion);
     }
     this.bookmark(resourceVersion);
   }
@@ -220,13 +220,13 @@ export class Store<F> {
   apply(type: ChangeType, object: StoredObject<F>): void {
     const { resourceVersion } = object;
     const previous = this.#objects.get(keyOf(object));
-    if (type === 'DELETED') {
-      if (previous !== undefined) this.#record({ type, resourceVersion, object, previous });
-    } else if (previous === undefined) this.#record({ type: 'ADDED', resourceVersion, object, previous });
-    else if (previous.resourceVersion !== resourceVersion)
-      this.#record({ type: 'MODIFIED', resourceVersion, object, previous });
+    const isKnown = type === 'DELETED' ? previous === undefined : previous?.resourceVersion === resourceVersion;
     // `hold` has moved the object to the arena, where it would remain until the next list.
-    if (this.#objects.get(keyOf(object)) !== object) this.#arena.retire(object);
+    if (isKnown) this.#arena.discard(object);
+    else {
+      const change = type === 'DELETED' ? type : previous === undefined ? 'ADDED' : 'MODIFIED';
+      this.#record({ type: change, resourceVersion, object, previous });
+    }
     this.bookmark(resourceVersion);
   }
 
@@ -304,18 +304,17 @@ interface Removed<F> {
 
 /**
  * Returns the deletions of objects that a list no longer contains. Their resourceVersions after `since` are unknown.
- * Each deletion gets a different unused version: a client that has received only some of them must not resume from the
- * version of the list.
+ * Each deletion gets the lowest unused version. The deletions therefore precede most other changes: a client that has
+ * received only some of the changes, and resumes at another replica, gets the later deletions there.
  */
 function deletions<F>(removed: readonly Removed<F>[], since: number, used: ReadonlySet<number>): Change<F>[] {
-  let unused = Infinity;
+  let unused = since;
   return removed
-    .toSorted((a, b) => b.latest - a.latest)
+    .toSorted((a, b) => a.latest - b.latest)
     .map(({ previous, latest }) => {
-      unused = Math.min(unused, latest);
-      while (used.has(unused)) unused -= 1;
-      const resourceVersion = unused > since ? unused : latest;
-      unused -= 1;
+      do unused += 1;
+      while (used.has(unused));
+      const resourceVersion = Math.min(unused, latest);
       return {
         type: 'DELETED',
         resourceVersion,

@@ -6,7 +6,7 @@ import { requestTimeout } from '../request/request-timeout.ts';
 const maxDuration = 60_000;
 /**
  * Maximum milliseconds of a proxied request. kube-apiserver applies 60 s and `?timeout=` itself, and the connection to
- * kube-apiserver has a timeout. Their errors arrive first, because they say more.
+ * kube-apiserver has a timeout. Their errors, which say more, arrive first unless the body is sent slowly.
  */
 const maxProxiedDuration = shortRequestTimeout + 5_000;
 

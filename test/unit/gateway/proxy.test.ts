@@ -57,7 +57,7 @@ function held(): Promise<ServerResponse> {
 test.each([
   ['GET', 'the request exceeded its deadline'],
   ['DELETE', 'the request exceeded its deadline; the outcome of the change is unknown'],
-])('a forwarded %s without a response ends only after the timeout of its connection', async (method, message) => {
+])('the deadline of a forwarded %s is later than the timeout of its connection', async (method, message) => {
   jest.useFakeTimers({ doNotFake: ['nextTick', 'setImmediate', 'queueMicrotask', 'performance'] });
   try {
     const started = held();

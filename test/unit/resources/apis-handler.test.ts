@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import { parse } from 'yaml';
 import { apisRoutes } from '../../../src/resources/routes.ts';
+import type { Gap } from '../../../src/cluster/cache/history.ts';
 import type { Route } from '../../../src/http/route.ts';
 import { KubeError } from '../../../src/cluster/client/kube-error.ts';
 import { call, FakeAuthorizer, fakeResource, get, node, refused, type FakeResource } from '../../labs/resources.ts';
@@ -156,7 +157,7 @@ describe('a list of the aggregated API', () => {
       const recalled: number[] = [];
       resource.onRecall = async (resourceVersion) => {
         recalled.push(resourceVersion);
-        resource.store.history.recall(resource.store.history, { floor: 0, since: 7 });
+        resource.store.history.recall(resource.store.history.gapAt(7) as Gap, { floor: 0, since: 7 });
       };
       resource.store.apply('DELETED', node('d', { resourceVersion: 11 }));
       expect(await names(query)).toContain('d@4');

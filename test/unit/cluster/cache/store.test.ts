@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
 import { randomBytes } from 'node:crypto';
+import type { Gap } from '../../../../src/cluster/cache/history.ts';
 import type { KubeObject } from '../../../../src/cluster/client/kube-object.ts';
 import type { Change } from '../../../../src/cluster/cache/history.ts';
 import type { OrderName } from '../../../../src/cluster/cache/order.ts';
@@ -51,6 +52,7 @@ describe('the object cache of a resource', () => {
         let created = 0;
         let model = new Map<string, Stored>();
         const snapshots = new Map([[1, model]]);
+        const gaps: (readonly [from: number, to: number])[] = [];
         const followed = new Map<string, Stored>();
         store.subscribe({
           change: ({ type, object, previous }) => {
@@ -79,6 +81,7 @@ describe('the object cache of a resource', () => {
             model = new Map(model).set(name, object);
             if (what === 'put') store.apply(before === undefined ? 'ADDED' : 'MODIFIED', object);
             else {
+              gaps.push([store.resourceVersion, version + 1]);
               const [gone] = model.keys();
               if (gone !== undefined && gone !== name) model.delete(gone);
               store.replace([...model.values()], (version += 1));
@@ -99,7 +102,7 @@ describe('the object cache of a resource', () => {
         expect(store.size).toBe(model.size);
         expect(followed).toEqual(model);
         for (const [at, snapshot] of snapshots) {
-          const isKnown = at >= store.history.since;
+          const isKnown = !gaps.some(([from, to]) => from < at && at < to);
           const present = isKnown ? [...snapshot.values()].map(short).toSorted() : undefined;
           expect(store.at(at)?.map(short)).toEqual(present);
           expect(changesAfter(store, at) !== undefined).toBe(isKnown);
@@ -118,48 +121,74 @@ describe('the object cache of a resource', () => {
     );
   });
 
-  test('the object cache of a resource reports the changes of a second list, and deletions at the resourceVersion of the list', () => {
+  test('the object cache of a resource reports the changes of a second list, and deletions at the lowest unused versions', () => {
     const store = new Store<null>();
     store.replace([stored('same', 1), stored('changed', 2), stored('gone', 3), stored('again', 4)], 10);
     const changes: string[] = [];
     store.subscribe({ change: (change) => changes.push(changeText(change)), reset: () => changes.push('reset') });
     store.replace([stored('same', 1), stored('changed', 12), stored('again', 14, 0, 'another'), stored('new', 15)], 20);
     expect(changes).toEqual([
+      'DELETED again@11 was again@4',
       'MODIFIED changed@12 was changed@2',
-      'DELETED again@13 was again@4',
+      'DELETED gone@13 was gone@3',
       'ADDED again@14',
       'ADDED new@15',
-      'DELETED gone@20 was gone@3',
     ]);
   });
 
-  test('no reader continues from a version between two lists, because an object may have existed only between them', () => {
+  test('a reader of a version between two lists is refused, because an object may have existed only between them', () => {
     const store = new Store<null>();
-    store.replace([stored('a', 1)], 10);
+    store.replace([stored('a', 1), stored('gone', 2), stored('too', 3)], 10);
     store.apply('ADDED', stored('b', 11));
     store.replace([stored('a', 1), stored('b', 15)], 20);
-    for (const version of [10, 11, 12, 15, 19]) {
+    const differences = ['DELETED gone@12 was gone@2', 'DELETED too@13 was too@3', 'MODIFIED b@15 was b@11'];
+    expect(changesAfter(store, 10)?.map(changeText)).toEqual(['ADDED b@11', ...differences]);
+    expect(changesAfter(store, 11)?.map(changeText)).toEqual(differences);
+    expect(store.at(11)?.map(short)).toEqual(['a@1', 'b@11', 'gone@2', 'too@3']);
+    for (const version of [12, 13, 15, 19]) {
       expect(changesAfter(store, version)).toBeUndefined();
       expect(store.history.positionAfter(version)).toBeUndefined();
       expect(store.at(version)).toBeUndefined();
     }
-    // Changes after these versions are unknown only if they are newer than the latest change that the list shows.
-    expect([14, 15, 19, 20].map((version) => store.history.isInDoubt(version))).toEqual([false, true, true, false]);
     expect(changesAfter(store, 20)).toEqual([]);
+  });
+
+  test('a reader of a version between two lists continues if kube-apiserver confirms that nothing changed after it', () => {
+    const store = new Store<null>();
+    store.replace([stored('a', 1), stored('gone', 2)], 10);
+    store.replace([stored('a', 15)], 20);
     store.apply('MODIFIED', stored('a', 21));
-    expect(changesAfter(store, 20)?.map(changeText)).toEqual(['MODIFIED a@21 was a@1']);
-    store.history.recall(store.history, { floor: 0, since: 16 });
-    expect(changesAfter(store, 16)?.map(changeText)).toEqual(['MODIFIED a@21 was a@1']);
+    // A client that has received only some of the differences has received none of the last version.
+    const doubtful = [10, 11, 14, 15, 19, 20].filter((version) => store.history.isInDoubt(version));
+    expect(doubtful).toEqual([15, 19]);
+    const before = store.history.gapAt(16) as Gap;
+    store.history.recall(before, { floor: 0, since: 16 });
+    expect(changesAfter(store, 16)?.map(changeText)).toEqual(['MODIFIED a@21 was a@15']);
+    expect(store.at(16)?.map(short)).toEqual(['a@15']);
+    expect(changesAfter(store, 15)).toBeUndefined();
+    // This information is about a gap that has changed since.
+    store.history.recall(before, { floor: 0, since: 11 });
     expect(changesAfter(store, 15)).toBeUndefined();
   });
 
-  test('information about the time before a list is ignored once there is a newer list', () => {
+  test('a history with many lists refuses versions before the last hundred of them', () => {
+    const store = new Store<null>();
+    for (let version = 10; version <= 2_010; version += 10) store.replace([stored('a', version)], version);
+    expect(store.history.since).toBe(1_020);
+    expect(changesAfter(store, 1_010)).toBeUndefined();
+    expect(changesAfter(store, 1_015)).toBeUndefined();
+    expect(changesAfter(store, 1_020)).toHaveLength(99);
+    expect(changesAfter(store, 1_025)).toBeUndefined();
+  });
+
+  test('a history that is too short for a gap refuses all versions up to its first change', () => {
     const store = new Store<null>();
     store.replace([], 10);
-    const { oldestPosition, since } = store.history;
-    store.replace([], 20);
-    store.history.recall({ oldestPosition, since }, { floor: 0, since: 5 });
-    expect(store.history.positionAfter(15)).toBeUndefined();
+    store.replace([stored('a', 15)], 20);
+    for (let version = 21; version <= 10_021; version += 1) store.apply('MODIFIED', stored('a', version));
+    for (const version of [9, 10, 15, 20]) expect(changesAfter(store, version)).toBeUndefined();
+    expect(changesAfter(store, 21)).toHaveLength(10_000);
+    expect(store.history.gapAt(10)).toMatchObject({ to: 21 });
   });
 
   test('the object cache of a resource assigns each deletion found by a list its own revision', () => {
@@ -171,13 +200,13 @@ describe('the object cache of a resource', () => {
     const { position } = store.history;
     store.replace([stored('d', 20), stored('again', 18, 0, 'another'), stored('e', 17), stored('f', 14)], 20);
     expect(store.history.from(position)?.map(changeText)).toEqual([
-      'DELETED again@13 was again@5',
+      'DELETED again@11 was again@5',
+      'DELETED a@12 was a@1',
+      'DELETED b@13 was b@2',
       'ADDED f@14',
       'DELETED c@15 was c@3',
-      'DELETED b@16 was b@2',
       'ADDED e@17',
       'ADDED again@18',
-      'DELETED a@19 was a@1',
       'MODIFIED d@20 was d@4',
     ]);
   });
