@@ -48,7 +48,7 @@ export class History<F> {
   /** Gaps, oldest first. The first gap has no start. */
   #gaps: Gap[] = [beforeList(0, 0)];
 
-  /** Oldest resourceVersion from which a reader can continue. */
+  /** Oldest resourceVersion from which a reader can continue, unless a later gap contains it. */
   get since(): number {
     return this.#firstGap.since;
   }
@@ -57,7 +57,7 @@ export class History<F> {
     return this.#gaps[0] as Gap;
   }
 
-  /** Returns the gap around a resourceVersion; undefined if the history contains all changes after the version. */
+  /** Returns the gap around a resourceVersion; undefined if a reader can continue from the version. */
   gapAt(resourceVersion: number): Gap | undefined {
     return this.#gaps.find(({ from, to }) => from < resourceVersion && resourceVersion < to);
   }

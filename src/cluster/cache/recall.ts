@@ -1,8 +1,8 @@
 /**
- * Finds out whether a history is complete for the resourceVersions in its gaps, such as those before the first list. A resourceVersion counts the
- * changes of every resource, so another replica may still return an older resourceVersion for a resource that rarely
- * changes. A client that continues from that version has missed nothing. A watch of kube-apiserver from that
- * resourceVersion shows whether there were changes.
+ * Finds out whether a reader misses changes that continues from a resourceVersion in a gap of a history, such as before
+ * the first list. A resourceVersion counts the changes of every resource, so another replica may still return an older
+ * resourceVersion for a resource that rarely changes. A client that continues from that version has missed nothing. A
+ * watch of kube-apiserver from that resourceVersion shows whether there were changes.
  */
 import type { Logger } from '../../runtime/logger.ts';
 import type { KubeClient } from '../client/client.ts';
@@ -47,8 +47,11 @@ export function createRecall({
   /** Oldest resourceVersion of the callers that arrived during the request. */
   let oldest = Infinity;
 
-  /** Returns information about the changes after `from` up to the end of the gap; undefined if none is available. */
-  async function changesAfter(from: number, { to }: Gap, signal: AbortSignal): Promise<Recalled | undefined> {
+  /**
+   * Returns information about the changes after `from` up to the version from which the gap is known to contain none;
+   * undefined if no information is available.
+   */
+  async function changesAfter(from: number, { since: to }: Gap, signal: AbortSignal): Promise<Recalled | undefined> {
     let floor = 0;
     try {
       await latest();

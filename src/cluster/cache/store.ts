@@ -18,7 +18,7 @@ export interface StoreListener<F> {
    * that continues from a version between them may miss changes, and must end.
    */
   gap?(from: number, to: number): void;
-  /** Called when the history has a gap. Every watch must then end, so that its client lists again. */
+  /** Called when the history restarts. Every watch must then end, so that its client lists again. */
   reset(): void;
 }
 
@@ -43,7 +43,6 @@ export class Store<F> {
   readonly #orders: Record<OrderName, StoredObject<F>[]> = { name: [], newest: [], oldest: [] };
   readonly #arena = new Arena(maxPlainBytes);
   readonly #history = new History<F>();
-  /** `since` is the oldest resourceVersion at which a watch can start. */
   readonly history: Omit<History<F>, 'add' | 'addGap' | 'reset'> = this.#history;
   readonly #selections: Selections;
   readonly #listeners = new Set<StoreListener<F>>();
@@ -304,8 +303,9 @@ interface Removed<F> {
 
 /**
  * Returns the deletions of objects that a list no longer contains. Their resourceVersions after `since` are unknown.
- * Each deletion gets the lowest unused version. The deletions therefore precede most other changes: a client that has
- * received only some of the changes, and resumes at another replica, gets the later deletions there.
+ * Each deletion gets the lowest unused version, so that the deletions precede most other changes. A client that has
+ * received only some of the changes, and resumes at another replica, may still miss a deletion, because the real order
+ * is unknown.
  */
 function deletions<F>(removed: readonly Removed<F>[], since: number, used: ReadonlySet<number>): Change<F>[] {
   let unused = since;

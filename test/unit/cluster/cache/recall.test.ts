@@ -242,6 +242,8 @@ describe('concurrent searches for earlier changes', () => {
     await cluster.last.open();
     await cluster.last.send(failed(410, 'Expired'));
     expect(pending.map(({ isOver }) => isOver)).toEqual([true, false]);
+    // The expired version does not affect what the first search has found.
+    expect(store.history.since).toBe(2200);
     expect(cluster.last.query).toMatchObject({ resourceVersion: 2150 });
     await cluster.last.open();
     await cluster.last.send(bookmark('2417'));
