@@ -60,6 +60,10 @@ interface WatchOptions<F> {
   readonly closed: (watch: Watch<F>) => void;
 }
 
+/** Returns the error for a version from which a watch cannot continue. `oldest` is a version that is not too old. */
+export const tooOldVersion = (version: number | undefined, oldest: number | undefined): StatusError =>
+  expired(`too old resource version: ${version} (${oldest})`);
+
 /** Pieces that are written together. */
 interface Part {
   readonly pieces: Buffer[];
@@ -180,8 +184,7 @@ export class Watch<F> {
 
   /** Ends the watch if it continues from a version between two lists, so that changes may be missing. */
   endWithin(from: number, to: number): void {
-    if (this.#after > from && this.#after < to)
-      this.refuse(expired(`too old resource version: ${this.#after} (${to})`));
+    if (this.#after > from && this.#after < to) this.refuse(tooOldVersion(this.#after, to));
   }
 
   get isOver(): boolean {

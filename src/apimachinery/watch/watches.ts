@@ -18,7 +18,7 @@ import type { View } from '../list/views.ts';
 import { beginWatch, refuse } from './response.ts';
 import { Channel } from './channel.ts';
 import type { Format } from './frames.ts';
-import { Watch, type WatchRequest } from './watch.ts';
+import { tooOldVersion, Watch, type WatchRequest } from './watch.ts';
 
 /** Approximate maximum bytes of changes that are encoded together. */
 const partSize = 256 * 1024;
@@ -52,8 +52,7 @@ export class Watches<F> {
     const store = this.#store;
     const { from, serverSentEvents, isResumed } = request;
     const position = from === undefined ? store.history.position : store.history.positionAfter(from);
-    const tooOld = (): StatusError =>
-      expired(`too old resource version: ${from} (${store.history.gapAt(from ?? 0)?.to})`);
+    const tooOld = (): StatusError => tooOldVersion(from, store.history.gapAt(from ?? 0)?.to);
     // If the status were 200, a client of server-sent events would repeat the same request forever.
     if (position === undefined && serverSentEvents === true && isResumed !== true && !isHandshake(res)) throw tooOld();
     const response = beginWatch(req, res, serverSentEvents);
