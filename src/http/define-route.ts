@@ -46,7 +46,7 @@ export interface ParsedRequest<P extends string, A extends Access, Q, B, G> exte
 
 export interface RouteDefinition<P extends string, A extends Access, Q, B, G> extends Pick<
   Route,
-  'method' | 'summary' | 'hot' | 'removed' | 'writtenAt' | 'isPage'
+  'method' | 'summary' | 'removed' | 'writtenAt' | 'isPage'
 > {
   readonly path: P;
   /** Markdown that states the required right and other facts for callers. */
@@ -98,7 +98,7 @@ export function defineRoute<
     async handler(req, res, context) {
       // The cast is safe: the filters have enforced `access`, and the router has matched `path`.
       const request = { req, res, context, path: req.params } as unknown as RouteRequest<P, A>;
-      // `authorize` and `body.read` are awaited only if the route has them: needless awaits would slow down hot routes.
+      // `authorize` and `body.read` are awaited only if the route has them: needless awaits would slow down every request.
       const granted = (authorize && (await authorize(request))) as G;
       await handler({
         ...request,

@@ -169,8 +169,6 @@ export interface Route {
   /** Markdown. */
   readonly description?: string;
   readonly access: Access;
-  /** True for a frequent GET, which is matched before all other routes and without Express. */
-  readonly hot?: boolean;
   readonly parameters?: readonly ParameterDescription[];
   readonly body?: BodyDescription;
   readonly responses?: ResponseDescriptions;

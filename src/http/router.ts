@@ -3,6 +3,7 @@ import { methodNotAllowed } from '../runtime/errors.ts';
 import { authenticated, authorizedByPath, strictest } from './access.ts';
 import { nearestPath } from './nearest-path.ts';
 import { noRoute, type MatchedRoute, type Route } from './route.ts';
+import { RouteTree } from './route-tree.ts';
 
 /** Returns the route that serves a request. If there is none, its handler throws 404 or 405. */
 export type Match = (req: Request, res: Response, path: string) => MatchedRoute;
@@ -27,13 +28,12 @@ export function createMatch(routes: readonly Route[]): Match {
   for (const [segment, members] of Map.groupBy(nested, (route) => firstSegment(route.path)))
     unmatched.set(segment, noRoute(strictest(members.map(({ access }) => access)), hintFor));
   const elsewhere = noRoute(authorizedByPath, hintFor);
-  const hot = routes.filter((route) => route.hot === true).map((route) => ({ route, pattern: hotPattern(route) }));
+  const tree = new RouteTree(routes);
   return (req, res, path) => {
-    for (const { route, pattern } of req.method === 'GET' ? hot : []) {
-      const match = pattern.exec(path);
-      if (match === null) continue;
-      req.params = match.groups ?? {};
-      return route;
+    const quick = tree.find(req.method, path);
+    if (quick !== undefined) {
+      req.params = quick.parameters;
+      return quick.route;
     }
     found = undefined;
     router(req, res, (error: unknown) => {
@@ -44,10 +44,6 @@ export function createMatch(routes: readonly Route[]): Match {
 }
 
 const writes: ReadonlySet<string> = new Set(['POST', 'PUT', 'PATCH', 'DELETE']);
-
-/** Matches paths that need no decoding and do not end in a slash. The router of Express serves all other paths. */
-const hotPattern = ({ path }: Route): RegExp =>
-  new RegExp(`^${path.replaceAll('.', String.raw`\.`).replaceAll(/:(\w+)/g, String.raw`(?<$1>[\w.-]+)`)}$`);
 
 const firstSegment = (path: string): string => path.split('/', 2)[1] ?? '';
 

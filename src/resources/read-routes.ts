@@ -55,7 +55,6 @@ export interface ReadRoutes<G> {
   readonly schemas: ReadSchemas;
   /** Status codes in addition to those of every list and watch. */
   readonly errors?: readonly number[];
-  readonly hot?: boolean;
   readonly authorize: (what: What, request: AuthenticatedRequest) => Promise<G>;
   readonly serve: (what: What, request: ReadRequest<G>) => Promise<void>;
   readonly writtenAt: NonNullable<Route['writtenAt']>;
@@ -80,7 +79,7 @@ const readOrWatched = (result: string, schema: Schema): ResponseDescriptions => 
 });
 
 export function readRoutes<G>(given: ReadRoutes<G>): Route[] {
-  const { path, pathParameters = {}, summaries, list, watch, schemas, errors = [], hot = false, writtenAt } = given;
+  const { path, pathParameters = {}, summaries, list, watch, schemas, errors = [], writtenAt } = given;
   const common = (what: What) => ({
     method: 'get' as const,
     summary: summaries[what],
@@ -88,7 +87,6 @@ export function readRoutes<G>(given: ReadRoutes<G>): Route[] {
     access: authorizedByRoute,
     headers: [lastEventIDHeader],
     errors: [...errors, ...commonErrors],
-    hot,
     writtenAt,
     authorize: (request: AuthenticatedRequest) => given.authorize(what, request),
     handler: (request: ReadRequest<G>) => given.serve(what, request),

@@ -76,7 +76,6 @@ function resourceRoutes(resource: Resource<unknown>, access: ReadAccess, lanes: 
     list: list.descriptions,
     watch: watch.descriptions,
     schemas: schemasOf(definition),
-    hot: true,
     authorize: (_, request) => authorizeRead(access, definition, request),
     async serve(what, request) {
       await warnOfFields(schemas, definition, '', request);
@@ -127,7 +126,6 @@ function aggregatedRoutes(resource: Resource<unknown>, authorizer: Authorizer): 
         access: authorizedByResource,
         query: parsedByHandler(apisCollectionParameters.descriptions),
         responses: {},
-        hot: true,
         writtenAt,
         authorize: ({ context }) => assertUnderlyingAllowed(authorizer, context, resource),
         handler: (request) => handlers.collection(request),
@@ -141,7 +139,6 @@ function aggregatedRoutes(resource: Resource<unknown>, authorizer: Authorizer): 
         pathParameters: { name: 'Name of the object' },
         query: parsedByHandler((parent === base ? apisObjectParameters : apisCollectionParameters).descriptions),
         responses: {},
-        hot: true,
         writtenAt,
         authorize: ({ context }) => assertUnderlyingAllowed(authorizer, context, resource),
         handler: (request) => handlers.object(request),

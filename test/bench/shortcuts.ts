@@ -11,7 +11,7 @@ import { type AddressInfo, Socket } from 'node:net';
 import { Writable } from 'node:stream';
 import { setImmediate as immediate } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
-import type { Request, Response } from 'express';
+import { Router, type Request, type Response } from 'express';
 import { Client } from 'undici';
 import { accessReview } from '../../src/auth/authorizers/access-review.ts';
 import type { UserInfo } from '../../src/auth/user.ts';
@@ -103,27 +103,26 @@ interface Description {
 }
 
 function routeTable(): Compared {
-  const nodes = '/kapis/resources.platform.io/v1alpha3/nodes';
   const description = new URL('../../api/platform.v3.json', import.meta.url);
   const { paths } = JSON.parse(readFileSync(description, 'utf8')) as Description;
-  const table = (isHot: boolean): Route[] =>
-    Object.keys(paths).map((path) => ({
-      method: 'get',
-      path: path.replaceAll(/\{(\w+)\}/g, ':$1'),
-      summary: path,
-      access: authenticated,
-      hot: isHot && path.startsWith(nodes),
-      handler: () => undefined,
-    }));
-  const path = `${nodes}/node-17`;
+  const table = Object.keys(paths).map((path): Route => ({
+    method: 'get',
+    path: path.replaceAll(/\{(\w+)\}/g, ':$1'),
+    summary: path,
+    access: authenticated,
+    handler: () => undefined,
+  }));
+  const path = '/kapis/resources.platform.io/v1alpha3/nodes/node-17';
   const request = (): Request => ({ method: 'GET', url: path }) as Request;
-  const [own, express] = [createMatch(table(true)), createMatch(table(false))];
+  const match = createMatch(table);
+  const router = Router({ caseSensitive: true });
+  for (const route of table) router.get(route.path, () => undefined);
   return {
-    name: 'a hot route is matched without Express',
+    name: 'a route found by its segments',
     min: 3,
     perGet: 1,
-    short: () => own(request(), {} as Response, path),
-    plain: () => express(request(), {} as Response, path),
+    short: () => match(request(), {} as Response, path),
+    plain: () => router(request(), {} as Response, () => undefined),
   };
 }
 

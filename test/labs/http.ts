@@ -66,8 +66,6 @@ export function face({ settings = {}, routes, allowed = true, ...options }: LabO
     path,
     summary: '',
     access: accessOf(path),
-    // The same paths are hot in production.
-    hot: resources.includes(path),
     handler: (_req, res, context) => {
       handled.push(context);
       res.end('answered');

@@ -1,0 +1,87 @@
+import type { Route } from './route.ts';
+
+/** Values of the path parameters, by name. */
+export type PathParameters = Readonly<Record<string, string>>;
+
+export interface FoundRoute {
+  readonly route: Route;
+  readonly parameters: PathParameters;
+}
+
+interface Leaf {
+  readonly route: Route;
+  /** Names of the path parameters in order. */
+  readonly names: readonly string[];
+}
+
+/** A segment of the paths of routes. */
+interface Node {
+  readonly literals: Map<string, Node>;
+  parameter: Node | undefined;
+  /** Routes whose path ends here, by method in upper case. */
+  readonly leaves: Map<string, Leaf>;
+}
+
+/** Matches paths whose segments are neither empty nor encoded. */
+const plain = /^(?:\/[\w.~:@-]+)+$/;
+
+const newNode = (): Node => ({ literals: new Map(), parameter: undefined, leaves: new Map() });
+
+/** Finds routes by the segments of a path, in a time that does not depend on the number of routes. */
+export class RouteTree {
+  readonly #root = newNode();
+
+  constructor(routes: readonly Route[]) {
+    for (const route of routes) if (!route.path.includes('*')) this.#add(route);
+  }
+
+  /**
+   * Returns the route for the path. At each segment, a literal precedes a parameter. Returns undefined if there is no
+   * route, and for paths that must be decoded or end with a slash.
+   */
+  find(method: string, path: string): FoundRoute | undefined {
+    if (!plain.test(path)) return undefined;
+    const segments = path.split('/');
+    const values: string[] = [];
+    const leaf = search(this.#root, method === 'HEAD' ? 'GET' : method, segments, 1, values);
+    if (leaf === undefined) return undefined;
+    const parameters: Record<string, string> = {};
+    for (const [at, name] of leaf.names.entries()) parameters[name] = values[at] as string;
+    return { route: leaf.route, parameters };
+  }
+
+  #add(route: Route): void {
+    const names: string[] = [];
+    let node = this.#root;
+    for (const segment of route.path.split('/').slice(1))
+      if (segment.startsWith(':')) {
+        names.push(segment.slice(1));
+        node = node.parameter ??= newNode();
+      } else {
+        const next = node.literals.get(segment) ?? newNode();
+        node.literals.set(segment, next);
+        node = next;
+      }
+    const method = route.method.toUpperCase();
+    if (!node.leaves.has(method)) node.leaves.set(method, { route, names });
+  }
+}
+
+/** Returns the leaf below `node` for the segments from `at`, and appends the values of its parameters to `values`. */
+function search(
+  node: Node,
+  method: string,
+  segments: readonly string[],
+  at: number,
+  values: string[],
+): Leaf | undefined {
+  const segment = segments[at];
+  if (segment === undefined) return node.leaves.get(method);
+  const literal = node.literals.get(segment);
+  const found = literal && search(literal, method, segments, at + 1, values);
+  if (found !== undefined || node.parameter === undefined) return found;
+  values.push(segment);
+  const other = search(node.parameter, method, segments, at + 1, values);
+  if (other === undefined) values.pop();
+  return other;
+}
