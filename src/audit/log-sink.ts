@@ -1,6 +1,6 @@
 /** Writes events as lines to standard output, or to a file that is rotated by size. */
 import { rename, open, rm, type FileHandle } from 'node:fs/promises';
-import { flushDelay, StandardOutput, type Logger } from '../runtime/logger.ts';
+import { StandardOutput, type Logger } from '../runtime/logger.ts';
 import { withoutSpan } from '../runtime/tracing.ts';
 import type { Sink } from './sink.ts';
 
@@ -51,7 +51,6 @@ export class FileSink implements Sink {
   /** True if the file may end with an incomplete line. */
   #isBroken = false;
   #writing: Promise<void> | undefined;
-  #stopCollecting: () => void = () => undefined;
   #isClosing = false;
 
   constructor(options: FileSinkOptions) {
@@ -68,7 +67,6 @@ export class FileSink implements Sink {
   /** Tries once more to write the waiting events, and drops them if that fails. */
   async close(): Promise<void> {
     this.#isClosing = true;
-    this.#stopCollecting();
     while (this.#writing !== undefined) await this.#writing;
     this.#isClosing = false;
     await this.#file?.handle.close();
@@ -77,7 +75,9 @@ export class FileSink implements Sink {
 
   async #drain(): Promise<void> {
     while (this.#waiting.length > 0) {
-      await this.#collect();
+      // Further events of the same turn (http/records.ts) are written together, because a write is a task of another
+      // thread, which costs more than an event.
+      await Promise.resolve();
       const events = this.#waiting;
       this.#waiting = [];
       try {
@@ -89,21 +89,6 @@ export class FileSink implements Sink {
       }
     }
     this.#writing = undefined;
-  }
-
-  /**
-   * Waits for further events, because a write is a task of another thread, which costs more than an event. Ends at once
-   * when the sink is closed.
-   */
-  async #collect(): Promise<void> {
-    if (this.#isClosing) return;
-    await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, flushDelay);
-      this.#stopCollecting = () => {
-        clearTimeout(timer);
-        resolve();
-      };
-    });
   }
 
   /**

@@ -7,8 +7,11 @@ import type { AuditDecision } from './policy.ts';
 
 const noHeaders: BodyHeaders = { type: '', encoding: '' };
 
-/** Outcome of a request. */
+/** How a request ended. */
 export interface Outcome {
+  /** Milliseconds since the epoch. */
+  readonly time: number;
+  readonly status: number;
   /** The error, if any. */
   readonly failure: Failure | undefined;
   /** True if the response was sent completely. */
@@ -93,7 +96,7 @@ export class AuditRecord {
     this.#write({ stage: 'ResponseStarted', time, status: { code } });
   }
 
-  complete(time: number, code: number, { failure, isWhole }: Outcome): void {
+  complete({ time, status: code, failure, isWhole }: Outcome): void {
     const status = failure === undefined ? { code } : { code, ...failure };
     const created =
       this.#isCreation && this.#responseBody ? objectNameIn(this.#responseBody, this.#responseHeaders) : '';

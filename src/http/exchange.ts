@@ -12,6 +12,7 @@ import type { ServerSpan } from '../runtime/tracing.ts';
 import { anonymousURL, shownURL } from '../runtime/redaction.ts';
 import { authorizedByPath } from './access.ts';
 import { noRoute, type Arrival, type MatchedRoute, type RequestContext, type RequestInfo } from './route.ts';
+import { recordSoon } from './records.ts';
 import { cutConnection, http2StreamOf } from './response/cut-off.ts';
 import { UnreadResponses } from './unread-responses.ts';
 
@@ -35,6 +36,19 @@ const documents = new UnreadResponses(1_000);
 
 /** Route of a request until the routing filter has found its route. */
 const unmatched = noRoute(authorizedByPath);
+
+/** How a request ended. */
+export interface Completion {
+  /** Milliseconds since the epoch. */
+  readonly time: number;
+  /** Seconds from the start of the request. */
+  readonly seconds: number;
+  /** 499, as in nginx, if the client disconnected before the response. */
+  readonly status: number;
+  readonly failure: Failure | undefined;
+  /** True if the response was sent completely. */
+  readonly isWhole: boolean;
+}
 
 /** State of one request. Filters set its properties, and handlers see it as a RequestContext. */
 export class Exchange implements RequestContext {
@@ -68,6 +82,7 @@ export class Exchange implements RequestContext {
   #query: URLSearchParams | undefined;
   readonly #cleanups: (() => void)[] = [];
   readonly #releases: (() => void)[] = [];
+  readonly #records: ((completion: Completion) => void)[] = [];
   #userListeners: (() => void)[] | undefined;
   #rechecks: (() => void)[] | undefined;
   #userChanged = false;
@@ -139,6 +154,11 @@ export class Exchange implements RequestContext {
     else this.#cleanups.push(cleanup);
   }
 
+  /** Calls `record` soon after the request has ended. Call this method only before the request is served. */
+  onCompleted(record: (completion: Completion) => void): void {
+    this.#records.push(record);
+  }
+
   /**
    * Runs `release` when the response is written, before the client has read it. Use this method for shared resources
    * such as slots, which a client that does not read the response could otherwise hold indefinitely.
@@ -200,7 +220,7 @@ export class Exchange implements RequestContext {
     this.recheck();
   }
 
-  /** Status for the log and the audit event; 499, as in nginx, if the client disconnected before the response. */
+  /** Status of the response; 499, as in nginx, if the client disconnected before the response. */
   get status(): number {
     return this.res.headersSent || this.res.writableFinished ? this.res.statusCode : 499;
   }
@@ -274,6 +294,15 @@ export class Exchange implements RequestContext {
     this.abort();
     this.#run(this.#releases.splice(0));
     this.#run(this.#cleanups);
+    const { status, failure } = this;
+    const completion: Completion = {
+      time: Date.now(),
+      seconds: (performance.now() - this.started) / 1_000,
+      status,
+      failure,
+      isWhole: this.res.writableFinished,
+    };
+    recordSoon(() => this.#run(this.#records.map((record) => () => record(completion))));
   }
 
   #run(cleanups: readonly (() => void)[]): void {

@@ -2,6 +2,7 @@ import { arch, platform } from 'node:process';
 import { registry } from '../runtime/metrics/registry.ts';
 import { anonymous, authenticated, authorizedByPath } from './access.ts';
 import { defineRoute } from './define-route.ts';
+import { allRecorded } from './records.ts';
 import { json, type Route } from './route.ts';
 import { named, object, text, type TypeOf } from './schema.ts';
 import { endWith } from './response/write.ts';
@@ -15,6 +16,7 @@ export const metricsRoute = defineRoute({
   access: authorizedByPath,
   responses: { 200: { description: 'The metrics', content: { 'text/plain': text } } },
   async handler({ res }) {
+    await allRecorded();
     res.setHeader('Content-Type', registry.contentType);
     endWith(res, await registry.metrics());
   },

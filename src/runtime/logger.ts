@@ -54,30 +54,26 @@ interface Entry {
 
 /** Characters after which the buffer is flushed. */
 const maxBuffered = 64 * 1024;
-/** Milliseconds after which the buffer is flushed. */
-export const flushDelay = 5;
 
 /**
- * Buffered standard output. Lines that are logged within a few milliseconds are written together, because a write costs
- * more than producing a line. The buffer is flushed when the process exits.
+ * Buffered standard output. Lines that are logged in one turn of the event loop, such as those of several requests
+ * (http/records.ts), are written together, because a write costs more than producing a line. The buffer is flushed when
+ * the process exits.
  */
 export class StandardOutput {
   #buffer = '';
-  #timer: NodeJS.Timeout | undefined;
   #isAttached = false;
   readonly #flush = (): void => {
-    clearTimeout(this.#timer);
-    this.#timer = undefined;
     const text = this.#buffer;
     this.#buffer = '';
-    process.stdout.write(text);
+    if (text !== '') process.stdout.write(text);
   };
 
   /** Writes a line. Flushes the buffer at once if `immediately` is true. */
   write(line: string, immediately = false): void {
+    if (this.#buffer === '') queueMicrotask(this.#flush);
     this.#buffer += `${line}\n`;
     if (immediately || this.#buffer.length > maxBuffered) this.#flush();
-    else this.#timer ??= setTimeout(this.#flush, flushDelay);
     if (!this.#isAttached) {
       process.once('exit', this.#flush);
       process.stdout.on('error', ignore);

@@ -1,5 +1,6 @@
 /** Changes of the configuration section `log` while the server runs. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { allRecorded } from '../../src/http/records.ts';
 import { logOfLines } from '../fakes/log.ts';
 import { login, startLab, type Lab } from '../labs/conformance/lab.ts';
 
@@ -27,6 +28,7 @@ async function configure(section: object): Promise<void> {
 async function levelsOf(...paths: readonly string[]): Promise<unknown[]> {
   const before = lines().length;
   for (const path of paths) await lab.gateway(path, { headers: { authorization } });
+  await allRecorded();
   const entries = lines()
     .slice(before)
     .map((line) => JSON.parse(line) as Record<string, unknown>);

@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { AuditEvent } from '../fakes/audit-event.ts';
 import type { AppRequest } from '../fakes/request.ts';
+import { allRecorded } from '../../src/http/records.ts';
 import { logOfLines } from '../fakes/log.ts';
 import { startLab, type Lab } from '../labs/conformance/lab.ts';
 import { client, clients, loginLimit, password, pod, users } from './hostile/site.ts';
@@ -138,6 +139,7 @@ test('error responses, audit messages and log lines stay short whatever a reques
     if (status >= 400 && text.length > maxResponse) tooLong.push(`${one.what}: ${status}, ${text.length} bytes`);
   }
   expect(tooLong).toEqual([]);
+  await allRecorded();
   const messages = events().map(({ responseStatus }) => responseStatus?.message ?? '');
   expect(messages.length).toBeGreaterThan(seen.size);
   expect(messages.filter((message) => message.length > maxMessage)).toEqual([]);

@@ -74,6 +74,7 @@ const argued: Readonly<Record<string, readonly string[]>> = {
   'its keys are three names and label keys of at most 317 characters, at most 32 in total': [
     'cluster/cache/selection Selections indexes',
   ],
+  'it holds at most 200 records, for a few milliseconds': ['http/records waiting'],
   'its keys are at most 16 numbers': ['cluster/cache/stored-object StoredObject memo'],
   'it holds at most 1,000 documents or 4,000 other responses, and cuts off the oldest beyond that': [
     'http/unread-responses UnreadResponses byNetwork',
@@ -121,6 +122,7 @@ const argued: Readonly<Record<string, readonly string[]>> = {
     'http/exchange Exchange annotations',
     'http/exchange Exchange cleanups',
     'http/exchange Exchange releases',
+    'http/exchange Exchange records',
     'http/exchange Exchange rechecks',
     'http/exchange Exchange userListeners',
     'http/response/blocks Blocks full',

@@ -18,13 +18,11 @@ const always = (): number => 1;
 export const accessLog =
   (sampling = always): RequestFilter =>
   (exchange) => {
-    const { req, res } = exchange;
-    exchange.onEnd(() => {
-      const seconds = (performance.now() - exchange.started) / 1_000;
-      const { info, user } = exchange;
-      const { status } = exchange;
+    exchange.onCompleted((completion) => {
+      const { req, info, user } = exchange;
+      const { status, seconds, isWhole } = completion;
       const isProbe = probes.has(exchange.path);
-      if (!isProbe) countRequest(exchange, seconds);
+      if (!isProbe) countRequest(exchange, completion);
       const failed = status >= 500;
       if (!failed && (isProbe || Math.random() >= sampling())) return;
       logRequest(exchange.log, failed ? 'warn' : 'info', {
@@ -38,7 +36,7 @@ export const accessLog =
         userAgent: req.headers['user-agent']?.slice(0, maxUserAgent),
         user: user?.username,
         via: user?.via,
-        aborted: !res.writableFinished,
+        aborted: !isWhole,
         traceID: exchange.span?.traceID,
       });
     });

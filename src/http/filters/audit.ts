@@ -29,16 +29,12 @@ export const auditEnd =
     exchange.requestBody = auditor.body();
     if (exchange.requestBody !== undefined) tapRequest(exchange, exchange.requestBody);
     const leave = auditor.enter();
-    exchange.onEnd(() => {
-      const { res } = exchange;
-      const record = exchange.audit ?? begin(auditor, exchange);
-      record.complete(Date.now(), exchange.status, { failure: exchange.failure, isWhole: res.writableFinished });
-    });
-    exchange.onEnd(() => exchange.requestBody?.discard());
+    exchange.onCompleted((completion) => (exchange.audit ?? begin(auditor, exchange)).complete(completion));
+    exchange.onCompleted(() => exchange.requestBody?.discard());
     exchange.onResponseWritten(() => {
       if (exchange.audit === undefined) exchange.requestBody?.discard();
     });
-    exchange.onEnd(leave);
+    exchange.onCompleted(leave);
   };
 
 /** Starts the audit record. Runs after authentication. */

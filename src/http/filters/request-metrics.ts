@@ -6,14 +6,14 @@ import {
   tokenRequestsRefused,
   tokensIssued,
 } from '../../runtime/metrics/definitions.ts';
-import type { Exchange } from '../exchange.ts';
+import type { Completion, Exchange } from '../exchange.ts';
 
 /**
  * Counts a request whose response has ended. Observes its duration, except for watches and streams, whose duration
  * depends on the client. The resource is omitted while the caller is not authenticated: anyone could otherwise create
  * the time series of all resources, and influence the objectives of the alerts.
  */
-export function countRequest({ info, status, user, isProxied }: Exchange, seconds: number): void {
+export function countRequest({ info, user, isProxied }: Exchange, { status, seconds }: Completion): void {
   const { verb, isLongRunning } = info;
   const resource = info.isResourceRequest && user !== undefined ? info.resource : '';
   const backend = isProxied ? 'kube-apiserver' : 'platform-apiserver';

@@ -46,7 +46,7 @@ describe('an audit event', () => {
       extra: { password: ['of nobody'] },
     };
     const { events, record } = begin(everything, 'GET', '/api', { user, impersonated: user });
-    record.complete(2_000, 200, responded);
+    record.complete({ time: 2_000, status: 200, ...responded });
     expect(events).toMatchObject([{ user, impersonatedUser: user }]);
   });
 
@@ -57,7 +57,7 @@ describe('an audit event', () => {
       '/api/v1/namespaces/default/pods/p/log?follow=true',
     );
     record.received(1_001);
-    record.complete(2_000, 200, responded);
+    record.complete({ time: 2_000, status: 200, ...responded });
     const common = {
       kind: 'Event',
       apiVersion: 'audit.k8s.io/v1',
@@ -84,7 +84,9 @@ describe('an audit event', () => {
 
   test('an audit event has no objectRef for a request without a resource, and the username system:anonymous for an anonymous request', () => {
     const { events, record } = begin(everything, 'GET', '/metrics', { user: undefined, userAgent: '' });
-    record.complete(2_000, 401, {
+    record.complete({
+      time: 2_000,
+      status: 401,
       ...responded,
       failure: { status: 'Failure', reason: 'Unauthorized', message: 'no' },
     });
@@ -106,7 +108,7 @@ describe('an audit event', () => {
     ['/x?jwt=eyJhbGciOiJub25lIn0.eyJhIjoxfQ.c2ln', '/x?jwt=[redacted]'],
   ])('an audit event redacts secrets in the URL %s', (url, shown) => {
     const { events, record } = begin(everything, 'GET', url);
-    record.complete(0, 200, responded);
+    record.complete({ time: 0, status: 200, ...responded });
     expect(events[0]?.requestURI).toBe(shown);
   });
 
@@ -114,7 +116,7 @@ describe('an audit event', () => {
     const { events, record } = begin(everything, 'POST', '/oauth/token', { user: undefined });
     record.identify({ username: 'bob', uid: 'u', groups: [] });
     record.annotate('oauth.platform.io/client', 'platform');
-    record.complete(0, 200, responded);
+    record.complete({ time: 0, status: 200, ...responded });
     expect(events[0]).toMatchObject({
       user: { username: 'bob', uid: 'u' },
       annotations: { 'oauth.platform.io/client': 'platform' },
@@ -123,7 +125,7 @@ describe('an audit event', () => {
 
   test('an audit event records that the response was truncated', () => {
     const { events, record } = begin(everything, 'GET', '/x');
-    record.complete(0, 200, { ...responded, isWhole: false });
+    record.complete({ time: 0, status: 200, ...responded, isWhole: false });
     expect(events[0]?.annotations).toEqual({ 'platform.io/aborted': 'true' });
   });
 
@@ -133,7 +135,7 @@ describe('an audit event', () => {
     expect(started.events).toEqual([]);
     const none = begin({ rules: [{ level: 'None' }] }, 'GET', '/x');
     none.record.received(0);
-    none.record.complete(0, 200, responded);
+    none.record.complete({ time: 0, status: 200, ...responded });
     expect(none.events).toEqual([]);
   });
 });
@@ -178,7 +180,7 @@ describe('the name of a created object', () => {
         const { events, record } = begin({ rules: [{ level }] }, 'POST', secrets);
         record.responseBody?.add(Buffer.from(response));
         record.describeResponse({ type, encoding: '' });
-        record.complete(0, 201, responded);
+        record.complete({ time: 0, status: 201, ...responded });
         expect(events[0]?.objectRef?.['name']).toBe(name);
         expect(events[0]).not.toHaveProperty('responseObject');
       }
@@ -201,7 +203,7 @@ describe('recorded bodies', () => {
     body.add(sent.subarray(10));
     record.responseBody?.add(gzipSync(bytes({ kind: 'PodList', items: [pod] })));
     record.describeResponse({ ...json, encoding: 'gzip' });
-    record.complete(0, 201, responded);
+    record.complete({ time: 0, status: 201, ...responded });
     return events[0];
   }
 
@@ -244,7 +246,7 @@ describe('recorded bodies', () => {
     const { events, record } = begin(everything, 'POST', pods);
     record.describeRequest(json);
     record.showRequest(bodyOf(JSON.stringify(object)));
-    record.complete(0, 400, responded);
+    record.complete({ time: 0, status: 400, ...responded });
     expect(JSON.stringify(events)).not.toContain('aGlkZGVu');
     expect(events[0]?.annotations).toEqual({ 'platform.io/request-not-shown': 'contains data that is never logged' });
   });
@@ -253,7 +255,7 @@ describe('recorded bodies', () => {
     const { events, record } = begin(everything, 'POST', pods);
     record.describeRequest(json);
     record.showRequest(bodyOf('['.repeat(30_000) + ']'.repeat(30_000)));
-    record.complete(0, 400, responded);
+    record.complete({ time: 0, status: 400, ...responded });
     expect(events[0]?.annotations).toEqual({ 'platform.io/request-not-shown': 'cannot be decoded' });
   });
 
@@ -263,7 +265,7 @@ describe('recorded bodies', () => {
       const { events, record } = begin(everything, 'POST', pods);
       record.describeRequest(json);
       record.showRequest(bodyOf(JSON.stringify({ value })));
-      record.complete(0, 200, responded);
+      record.complete({ time: 0, status: 200, ...responded });
       expect(JSON.stringify(events[0]?.requestObject)).toMatch(/\[redacted\]/);
       expect(JSON.stringify(events)).not.toMatch(/earer abc|eyJhbGci/);
     },
@@ -321,7 +323,7 @@ describe('recorded bodies', () => {
     for (let size = 0; size <= maxShown; size += 1024) body.add(Buffer.alloc(1024, 'a'));
     record.responseBody?.add(gzipSync(Buffer.from(JSON.stringify('a'.repeat(maxShown * 2)))));
     record.describeResponse({ ...json, encoding: 'gzip' });
-    record.complete(0, 201, responded);
+    record.complete({ time: 0, status: 201, ...responded });
     expect(events[0]).not.toHaveProperty('requestObject');
     expect(events[0]).not.toHaveProperty('responseObject');
     expect(events[0]?.annotations).toEqual({
@@ -337,7 +339,7 @@ describe('recorded bodies', () => {
     const body = new AuditBody(new BodyBudget());
     body.add(Buffer.from('{"a":'));
     record.showRequest(body);
-    record.complete(0, 400, responded);
+    record.complete({ time: 0, status: 400, ...responded });
     expect(events[0]).not.toHaveProperty('requestObject');
   });
 });

@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { preferred } from '../../../src/accounts/passwords/passwords.ts';
 import { passwordSecretType } from '../../../src/accounts/directory/users.ts';
 import { parametersOf } from '../../../src/config/hash-parameters.ts';
+import { allRecorded } from '../../../src/http/records.ts';
 import { logOfLines } from '../../fakes/log.ts';
 import { namespace, rightPassword } from '../../labs/accounts.ts';
 import { settle } from '../../labs/cluster-fakes.ts';
@@ -109,6 +110,7 @@ describe("the caller's own password", () => {
       await logged.call(token, 'PUT', 'users/~/password', { ...change, currentPassword: 'wrong secret' });
       await logged.call(token, 'PUT', 'users/~/password', '{"password": "half a secr');
       await logged.call(token, 'PUT', 'users/~/password', change);
+      await allRecorded();
       const text = lines().join('\n');
       expect(text).toContain('password changed');
       for (const secret of [rightPassword, next, 'wrong secret', 'half a secr', token, '$argon2id'])

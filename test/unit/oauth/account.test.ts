@@ -1,6 +1,7 @@
 /** Tests the account page, which shows the user, changes the password and revokes sessions. */
 import { describe, expect, test } from '@jest/globals';
 import { unreachable } from '../../../src/cluster/client/kube-error.ts';
+import { allRecorded } from '../../../src/http/records.ts';
 import { sendRequest, type AppResponse } from '../../fakes/request.ts';
 import { Browser, formIn } from '../../fakes/browser.ts';
 import { rightPassword } from '../../labs/accounts.ts';
@@ -92,6 +93,7 @@ describe('the account page', () => {
   test('requests to the account page cause audit events with the user and without the entered values', async () => {
     const { made, browser, page } = await logIn();
     await browser.submit(page, change(rightPassword));
+    await allRecorded();
     const event = made.events.findLast(({ verb, requestURI }) => verb === 'post' && requestURI === path);
     expect(event?.user.username).toBe('bob');
     for (const text of [rightPassword, next, 'password']) expect(JSON.stringify(event)).not.toContain(text);

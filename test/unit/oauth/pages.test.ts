@@ -2,6 +2,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { createHash } from 'node:crypto';
 import { unreachable } from '../../../src/cluster/client/kube-error.ts';
+import { allRecorded } from '../../../src/http/records.ts';
 import { sendRequest, type AppResponse } from '../../fakes/request.ts';
 import { Browser, formIn } from '../../fakes/browser.ts';
 import { logOfLines } from '../../fakes/log.ts';
@@ -161,6 +162,7 @@ test('the page for an internal failure shows the audit ID of the log line, and a
       .filter(({ level }) => level === 'error');
   await browser.submit(await browser.open('/oauth/account'), asAlice);
   expect((await browser.open('/oauth/authorize')).status).toBe(400);
+  await allRecorded();
   expect(errors()).toEqual([]);
   made.client.before = () => {
     throw unreachable(new Error('the socket hung up'));

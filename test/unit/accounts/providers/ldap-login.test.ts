@@ -5,6 +5,7 @@ import { CredentialsRefused, type LookUp, type ProviderTypes } from '../../../..
 import type { Statement } from '../../../../src/accounts/providers/person.ts';
 import { sessionsPath, usersPath } from '../../../../src/config/names.ts';
 import type { Logger } from '../../../../src/runtime/logger.ts';
+import { allRecorded } from '../../../../src/http/records.ts';
 import type { AppResponse } from '../../../fakes/request.ts';
 import { logOfLines } from '../../../fakes/log.ts';
 import { rightPassword } from '../../../labs/accounts.ts';
@@ -293,6 +294,7 @@ describe('the audit event of a failed login', () => {
     await made.putUser('erin', linked, false);
     await made.putUser('passwordless', {}, false);
     await as(made, name, 'wrong');
+    await allRecorded();
     expect(outcomeOf(made)).toBe(outcome);
   });
 
@@ -303,6 +305,7 @@ describe('the audit event of a failed login', () => {
     const outcomes: unknown[] = [];
     for (const name of ['erin', 'nobody', 'alice']) {
       await as(made, name, 'wrong');
+      await allRecorded();
       outcomes.push(outcomeOf(made));
     }
     expect(outcomes).toEqual(['Unavailable', 'Unavailable', 'WrongPassword']);

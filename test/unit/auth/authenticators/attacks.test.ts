@@ -4,6 +4,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import { platformToken } from '../../../../src/auth/authenticators/index.ts';
 import { registry } from '../../../../src/runtime/metrics/registry.ts';
 import type { Logger } from '../../../../src/runtime/logger.ts';
+import { allRecorded } from '../../../../src/http/records.ts';
 import { sendRequest, type AppResponse } from '../../../fakes/request.ts';
 import { Browser, formIn } from '../../../fakes/browser.ts';
 import { issuer } from '../../../fakes/configuration.ts';
@@ -217,6 +218,7 @@ test('the log and the metrics contain no code, cookie, token, password or client
   ].map(String);
   // Every secret has a value, so the search below is meaningful.
   for (const secret of secrets) expect(secret).toMatch(/^[\w.-]{9,}$/);
+  await allRecorded();
   const written = lines().join('\n');
   for (const message of [
     'login failed',

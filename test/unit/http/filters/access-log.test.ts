@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
+import { allRecorded } from '../../../../src/http/records.ts';
 import { sendRequest, type AppRequest } from '../../../fakes/request.ts';
 import { logOfLines } from '../../../fakes/log.ts';
-import { settle } from '../../../labs/cluster-fakes.ts';
 import { as, doing, face, resourcePath } from '../../../labs/http.ts';
 
 /** Returns the log lines of one request. */
@@ -14,7 +14,7 @@ async function logged(path: string, options: AppRequest = {}): Promise<Record<st
     doing((_, res) => void res.end(), resourcePath),
   ];
   await sendRequest(face({ log, routes }).app, path, options);
-  await settle();
+  await allRecorded();
   return lines().map((line) => JSON.parse(line) as Record<string, unknown>);
 }
 

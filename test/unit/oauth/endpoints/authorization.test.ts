@@ -2,6 +2,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { createHash, randomBytes } from 'node:crypto';
 import { unreachable } from '../../../../src/cluster/client/kube-error.ts';
+import { allRecorded } from '../../../../src/http/records.ts';
 import { sendRequest, type AppResponse } from '../../../fakes/request.ts';
 import { Browser, formIn } from '../../../fakes/browser.ts';
 import { issuer } from '../../../fakes/configuration.ts';
@@ -94,6 +95,7 @@ describe('the authorization code flow', () => {
     expect(consent.text).toContain('<strong>console</strong>');
     const { code = '', ...rest } = responseOf(await browser.submit(consent, { decision: 'allow' }));
     expect(rest).toEqual({ state: 'a state/&=+', iss: issuer });
+    await allRecorded();
     expect(made.events.at(-1)).toMatchObject({
       user: { username: 'alice' },
       annotations: { 'oauth.platform.io/client': 'console', 'oauth.platform.io/authorization': 'Allowed' },
@@ -174,6 +176,7 @@ describe('the authorization code flow', () => {
       tab: '1',
       error: 'access_denied',
     });
+    await allRecorded();
     expect(made.events.at(-1)?.annotations).toMatchObject({ 'oauth.platform.io/authorization': 'Refused' });
   });
 

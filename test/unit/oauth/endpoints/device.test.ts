@@ -1,6 +1,7 @@
 /** Tests the device code flow (RFC 8628), in which a user authorizes a device without a browser. */
 import { describe, expect, test } from '@jest/globals';
 import { KubeError } from '../../../../src/cluster/client/kube-error.ts';
+import { allRecorded } from '../../../../src/http/records.ts';
 import { sendRequest, type AppResponse } from '../../../fakes/request.ts';
 import { Browser, formIn } from '../../../fakes/browser.ts';
 import { issuer } from '../../../fakes/configuration.ts';
@@ -92,6 +93,7 @@ test('a device that a user authorizes gets tokens for the user', async () => {
     expect(consentPage.text).toContain(text);
   await made.clock.advance(30 * second);
   expect((await browser.submit(consentPage, { decision: 'allow' })).text).toContain('Device authorized');
+  await allRecorded();
   expect(made.events.at(-1)).toMatchObject({
     user: { username: 'alice' },
     annotations: {

@@ -1,6 +1,7 @@
 /** Tests revocation (RFC 7009), introspection (RFC 7662) and userinfo (OpenID Connect Core 5.3). */
 import { describe, expect, test } from '@jest/globals';
 import { unreachable } from '../../../../src/cluster/client/kube-error.ts';
+import { allRecorded } from '../../../../src/http/records.ts';
 import { sendRequest, type AppResponse } from '../../../fakes/request.ts';
 import { issuer } from '../../../fakes/configuration.ts';
 import { craftJWT, readJWT } from '../../../fakes/jwt.ts';
@@ -138,6 +139,7 @@ describe('revocation', () => {
     const lab = await logIn({}, { log });
     await revoke(lab, lab.refresh);
     await revoke(lab, lab.access, by('other'));
+    await allRecorded();
     const text = lines().join('\n');
     expect(text).toContain('session revoked');
     for (const secret of [lab.access, lab.refresh, 'correct horse']) expect(text).not.toContain(secret);

@@ -4,6 +4,7 @@ import { createHash } from 'node:crypto';
 import { RedirectProviders } from '../../../../src/accounts/providers/redirect-providers.ts';
 import { PersonRefused } from '../../../../src/accounts/providers/person.ts';
 import { serviceUnavailable } from '../../../../src/runtime/errors.ts';
+import { allRecorded } from '../../../../src/http/records.ts';
 import { sendRequest } from '../../../fakes/request.ts';
 import { Browser, formIn } from '../../../fakes/browser.ts';
 import { createLab, login, type Lab } from '../../../labs/oauth.ts';
@@ -168,6 +169,7 @@ describe('a successful login at a provider', () => {
     else person.mockRejectedValue(problem);
     await leave();
     await comeBack();
+    await allRecorded();
     const outcomes = made.events.map(({ annotations }) => annotations?.['oauth.platform.io/login']);
     expect(outcomes.filter((one) => one !== undefined)).toEqual([outcome]);
   });

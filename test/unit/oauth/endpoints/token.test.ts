@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { gzipSync } from 'node:zlib';
 import { unreachable } from '../../../../src/cluster/client/kube-error.ts';
+import { allRecorded } from '../../../../src/http/records.ts';
 import { sendRequest, type AppResponse } from '../../../fakes/request.ts';
 import { readJWT } from '../../../fakes/jwt.ts';
 import { logOfLines } from '../../../fakes/log.ts';
@@ -439,6 +440,7 @@ test('no error response and no log line of the token endpoint contains a secret 
       `/oauth/token?password=wrong-secret-horse&refresh_token=${String(refresh)}&client_assertion=a-client-secret`,
     ),
   ];
+  await allRecorded();
   const written = [...lines(), ...refusals.map(({ text }) => text)].join('\n');
   expect(lines().length).toBeGreaterThan(4);
   for (const secret of [...secrets, access, refresh])

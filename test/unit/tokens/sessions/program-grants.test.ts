@@ -4,6 +4,7 @@ import type { Session } from '../../../../src/tokens/sessions/session.ts';
 import { platformToken } from '../../../../src/auth/authenticators/index.ts';
 import { configuredUserUID } from '../../../../src/accounts/directory/account.ts';
 import { KubeError } from '../../../../src/cluster/client/kube-error.ts';
+import { allRecorded } from '../../../../src/http/records.ts';
 import type { AppResponse } from '../../../fakes/request.ts';
 import { issuer } from '../../../fakes/configuration.ts';
 import { craftJWT, readJWT } from '../../../fakes/jwt.ts';
@@ -261,6 +262,7 @@ describe('token exchange', () => {
     const made = await lab(ci, account, { log });
     const subject = serviceToken(made.clock);
     const given = String((await made.token(exchangeOf(subject))).json()['access_token']);
+    await allRecorded();
     const text = lines().join('\n');
     expect(text).toContain('token exchanged');
     for (const token of [subject, given]) expect(text).not.toContain(token);
