@@ -1,3 +1,4 @@
+import { recordSoon } from '../http/records.ts';
 import type { RequestContext } from '../http/route.ts';
 import { upstreamDurations } from '../runtime/metrics/definitions.ts';
 
@@ -11,6 +12,7 @@ export function startTimer({ info }: RequestContext): StopTimer {
   return (result) => {
     if (!isRunning) return;
     isRunning = false;
-    upstreamDurations.observe({ verb: info.verb, result }, (performance.now() - started) / 1_000);
+    const seconds = (performance.now() - started) / 1_000;
+    recordSoon(() => upstreamDurations.observe({ verb: info.verb, result }, seconds));
   };
 }
