@@ -1,5 +1,6 @@
 /** Writes events as lines to standard output, or to a file that is rotated by size. */
 import { rename, open, rm, type FileHandle } from 'node:fs/promises';
+import { setImmediate as immediate } from 'node:timers/promises';
 import { StandardOutput, type Logger } from '../runtime/logger.ts';
 import { withoutSpan } from '../runtime/tracing.ts';
 import type { Sink } from './sink.ts';
@@ -75,9 +76,9 @@ export class FileSink implements Sink {
 
   async #drain(): Promise<void> {
     while (this.#waiting.length > 0) {
-      // Further events of the same turn (http/records.ts) are written together, because a write is a task of another
+      // Further events of the same turn of the event loop are written together, because a write is a task of another
       // thread, which costs more than an event.
-      await Promise.resolve();
+      await immediate();
       const events = this.#waiting;
       this.#waiting = [];
       try {

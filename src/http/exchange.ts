@@ -3,7 +3,7 @@ import { constants } from 'node:http2';
 import type { Socket } from 'node:net';
 import { isDeepStrictEqual } from 'node:util';
 import type { AuditBody } from '../audit/bodies.ts';
-import type { AuditRecord, Failure } from '../audit/record.ts';
+import type { AuditRecord, Failure, Outcome } from '../audit/record.ts';
 import type { UserInfo } from '../auth/user.ts';
 import { StatusError } from '../runtime/errors.ts';
 import { sharedRequest } from '../runtime/promises.ts';
@@ -37,17 +37,9 @@ const documents = new UnreadResponses(1_000);
 /** Route of a request until the routing filter has found its route. */
 const unmatched = noRoute(authorizedByPath);
 
-/** How a request ended. */
-export interface Completion {
-  /** Milliseconds since the epoch. */
-  readonly time: number;
-  /** Seconds from the start of the request. */
+export interface Completion extends Outcome {
+  /** Seconds from the start of the request to its end. */
   readonly seconds: number;
-  /** 499, as in nginx, if the client disconnected before the response. */
-  readonly status: number;
-  readonly failure: Failure | undefined;
-  /** True if the response was sent completely. */
-  readonly isWhole: boolean;
 }
 
 /** State of one request. Filters set its properties, and handlers see it as a RequestContext. */
@@ -302,16 +294,19 @@ export class Exchange implements RequestContext {
       failure,
       isWhole: this.res.writableFinished,
     };
-    recordSoon(() => this.#run(this.#records.map((record) => () => record(completion))));
+    const record = (): void => this.#run(this.#records.map((one) => () => one(completion)));
+    // Bodies do not wait, because the memory of all bodies is limited.
+    if (this.requestBody === undefined && this.audit?.responseBody === undefined) recordSoon(record);
+    else record();
   }
 
-  #run(cleanups: readonly (() => void)[]): void {
-    for (const cleanup of cleanups)
+  #run(steps: readonly (() => void)[]): void {
+    for (const step of steps)
       try {
-        cleanup();
+        step();
       } catch (error) {
-        // The remaining cleanups must still run.
-        this.log.error('request cleanup failed', { auditID: this.auditID, error });
+        // The remaining steps must still run.
+        this.log.error('cleanup or record of a request failed', { auditID: this.auditID, error });
       }
   }
 }

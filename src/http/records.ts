@@ -6,16 +6,15 @@
 
 /** Milliseconds after which the records are made. */
 const delay = 5;
-/** Maximum number of waiting records. */
 const maxWaiting = 200;
-/** Milliseconds after which other tasks get a turn. An audit event with bodies can take several milliseconds. */
+/** Milliseconds after which other tasks get a turn. */
 const turn = 1;
 
-let waiting: (() => void)[] = [];
+const waiting: (() => void)[] = [];
 let isScheduled = false;
 let isAttached = false;
 
-/** Calls `record`, which must not throw, within a few milliseconds, and in any case before the process exits. */
+/** Calls `record` within a few milliseconds, and in any case before the process exits. */
 export function recordSoon(record: () => void): void {
   waiting.push(record);
   if (!isAttached) {
@@ -23,9 +22,9 @@ export function recordSoon(record: () => void): void {
     process.prependOnceListener('exit', () => makeRecords(Infinity));
     isAttached = true;
   }
-  if (waiting.length >= maxWaiting) makeRecords(turn);
-  else if (!isScheduled) setTimeout(next, delay);
+  if (!isScheduled) setTimeout(next, delay);
   isScheduled = true;
+  if (waiting.length >= maxWaiting) makeRecords(turn);
 }
 
 /** Resolves when the records of all requests that have ended so far are made. */
@@ -33,16 +32,19 @@ export const allRecorded = (): Promise<void> => new Promise(recordSoon);
 
 function next(): void {
   isScheduled = false;
-  makeRecords(turn);
-  if (waiting.length === 0) return;
-  isScheduled = true;
-  setImmediate(next);
+  try {
+    makeRecords(turn);
+  } finally {
+    if (waiting.length > 0 && !isScheduled) {
+      isScheduled = true;
+      setImmediate(next);
+    }
+  }
 }
 
 function makeRecords(limit: number): void {
   const end = performance.now() + limit;
-  let made = 0;
-  do waiting[made++]?.();
-  while (made < waiting.length && performance.now() < end);
-  waiting = waiting.slice(made);
+  // Each record is removed first, because it may throw or add another record.
+  do waiting.shift()?.();
+  while (waiting.length > 0 && performance.now() < end);
 }

@@ -22,22 +22,27 @@ interface Node {
   readonly leaves: Map<string, Leaf>;
 }
 
+/** Matches the paths of routes whose segments are literals or parameters. */
+const supported = /^(?:\/(?::\w+|[\w.~@-]+))+$/;
 /** Matches paths whose segments are neither empty nor encoded. */
 const plain = /^(?:\/[\w.~:@-]+)+$/;
 
 const newNode = (): Node => ({ literals: new Map(), parameter: undefined, leaves: new Map() });
 
-/** Finds routes by the segments of a path, in a time that does not depend on the number of routes. */
+/**
+ * Finds routes by the segments of a path, in a time that does not depend on the number of routes. Routes with other
+ * parts, such as wildcards, are left to Express.
+ */
 export class RouteTree {
   readonly #root = newNode();
 
   constructor(routes: readonly Route[]) {
-    for (const route of routes) if (!route.path.includes('*')) this.#add(route);
+    for (const route of routes) if (supported.test(route.path)) this.#add(route);
   }
 
   /**
    * Returns the route for the path. At each segment, a literal precedes a parameter. Returns undefined if there is no
-   * route, and for paths that must be decoded or end with a slash.
+   * route, and for paths that are left to Express: paths that must be decoded or end with a slash.
    */
   find(method: string, path: string): FoundRoute | undefined {
     if (!plain.test(path)) return undefined;
@@ -51,6 +56,9 @@ export class RouteTree {
   }
 
   #add(route: Route): void {
+    // Express would choose the earlier route for this path.
+    const hiding = this.find(route.method.toUpperCase(), route.path);
+    if (hiding !== undefined) throw new Error(`the route ${route.path} follows ${hiding.route.path}, which hides it`);
     const names: string[] = [];
     let node = this.#root;
     for (const segment of route.path.split('/').slice(1))
@@ -62,8 +70,7 @@ export class RouteTree {
         node.literals.set(segment, next);
         node = next;
       }
-    const method = route.method.toUpperCase();
-    if (!node.leaves.has(method)) node.leaves.set(method, { route, names });
+    node.leaves.set(route.method.toUpperCase(), { route, names });
   }
 }
 

@@ -62,23 +62,22 @@ const maxBuffered = 64 * 1024;
  */
 export class StandardOutput {
   #buffer = '';
-  #isAttached = false;
   readonly #flush = (): void => {
     const text = this.#buffer;
     this.#buffer = '';
     if (text !== '') process.stdout.write(text);
   };
 
+  constructor() {
+    process.once('exit', this.#flush);
+    process.stdout.on('error', ignore);
+  }
+
   /** Writes a line. Flushes the buffer at once if `immediately` is true. */
   write(line: string, immediately = false): void {
-    if (this.#buffer === '') queueMicrotask(this.#flush);
+    if (this.#buffer === '') setImmediate(this.#flush);
     this.#buffer += `${line}\n`;
     if (immediately || this.#buffer.length > maxBuffered) this.#flush();
-    if (!this.#isAttached) {
-      process.once('exit', this.#flush);
-      process.stdout.on('error', ignore);
-    }
-    this.#isAttached = true;
   }
 
   close(): void {
@@ -95,15 +94,16 @@ const ignore = (): void => undefined;
 
 /** Flushes warnings and errors at once. */
 class OutputTransport extends Transport {
-  readonly #output = new StandardOutput();
+  #output: StandardOutput | undefined;
 
   override log(entry: Entry, done: () => void): void {
+    this.#output ??= new StandardOutput();
     this.#output.write(entry[MESSAGE], entry[LEVEL] !== 'info');
     done();
   }
 
   override close(): void {
-    this.#output.close();
+    this.#output?.close();
   }
 }
 
@@ -119,6 +119,8 @@ export function createLogger(options: { level?: string; silent?: boolean } = {})
 
 /** Fields of the log line of a request. */
 export interface RequestLine {
+  /** Milliseconds since the epoch. */
+  readonly time: number;
   readonly auditID: string;
   readonly method: string;
   readonly path: string;
@@ -151,7 +153,7 @@ export function logRequest(log: Logger, level: 'info' | 'warn', line: RequestLin
     seconds: line.seconds,
     sourceIP: redactText(line.sourceIP),
     status: line.status,
-    time: rfc3339(Date.now()),
+    time: rfc3339(line.time),
     trace_id: line.traceID && redactText(line.traceID),
     user: line.user && redactText(line.user),
     userAgent: line.userAgent && redactText(line.userAgent),

@@ -128,6 +128,7 @@ function routeTable(): Compared {
 
 function accessLog(): Compared {
   const line = {
+    time: Date.now(),
     auditID: '1b4e28ba-2fa1-11d2-883f-0016d3cca427',
     method: 'GET',
     path: '/kapis/resources.platform.io/v1alpha3/nodes/node-17',

@@ -2,6 +2,7 @@
  * Upgraded connections through the gateway to kube-apiserver, such as exec, over WebSockets and SPDY
  * (docs/reference/gateway.md).
  */
+import { allRecorded } from '../../src/http/records.ts';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import net, { type Socket } from 'node:net';
 import tls from 'node:tls';
@@ -149,6 +150,7 @@ describe('an upgrade that kube-apiserver refuses', () => {
       expect(received().match(/HTTP\/1\.1/g)).toHaveLength(1);
       await untilDisconnected();
       expect(kube.taken()).toHaveLength(1);
+      await allRecorded();
       const [id = ''] = /(?<=Audit-Id: )\S+/.exec(received()) ?? [];
       expect(lines().filter((line) => line.includes(id))).toEqual([expect.stringContaining('"message":"request"')]);
     },

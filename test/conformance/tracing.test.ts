@@ -1,4 +1,5 @@
 /** Traces (docs/adr/0015-tracing.md), with a fake kube-apiserver, and a receiver that may fail. */
+import { allRecorded } from '../../src/http/records.ts';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { FakeKubeApiserver } from '../fakes/upstream.ts';
 import { logOfLines } from '../fakes/log.ts';
@@ -80,6 +81,7 @@ describe('a server without an endpoint for traces', () => {
 
   test('a server without an endpoint for traces writes log lines without trace_id', async () => {
     const response = await send(node, { headers: { traceparent: sampled } });
+    await allRecorded();
     expect(lines().find((line) => line.includes(auditIDOf(response)))).not.toContain('trace_id');
   });
 });
@@ -142,6 +144,7 @@ describe('the span of a request', () => {
     const { response, span } = await traced(pods);
     kube.serve = (_, res) => void res.end('{}');
     expect(response.status).toBe(503);
+    await allRecorded();
     const entries = lines()
       .filter((line) => line.includes(auditIDOf(response)))
       .map((line) => JSON.parse(line) as Record<string, unknown>);

@@ -20,12 +20,13 @@ export const accessLog =
   (exchange) => {
     exchange.onCompleted((completion) => {
       const { req, info, user } = exchange;
-      const { status, seconds, isWhole } = completion;
+      const { time, status, seconds, isWhole } = completion;
       const isProbe = probes.has(exchange.path);
       if (!isProbe) countRequest(exchange, completion);
       const failed = status >= 500;
       if (!failed && (isProbe || Math.random() >= sampling())) return;
       logRequest(exchange.log, failed ? 'warn' : 'info', {
+        time,
         auditID: exchange.auditID,
         method: req.method,
         path: exchange.shownURL,

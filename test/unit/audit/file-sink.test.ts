@@ -68,7 +68,10 @@ describe('the audit log file', () => {
     const handle = await open('/dev/null');
     const written = jest.spyOn(Object.getPrototypeOf(handle) as FileHandle, 'appendFile');
     await handle.close();
-    for (let number = 1; number <= 20; number += 1) sink.write(`event-${number}`);
+    for (let number = 1; number <= 20; number += 1) {
+      sink.write(`event-${number}`);
+      await Promise.resolve();
+    }
     await settled(path, 20);
     await sink.close();
     expect(written).toHaveBeenCalledTimes(1);

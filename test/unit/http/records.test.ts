@@ -2,6 +2,10 @@ import { expect, jest, test } from '@jest/globals';
 import { execFileSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { allRecorded, recordSoon } from '../../../src/http/records.ts';
+import type { AuditEvent } from '../../fakes/audit-event.ts';
+import { auditor } from '../../fakes/auditor.ts';
+import { sendRequest } from '../../fakes/request.ts';
+import { face } from '../../labs/http.ts';
 
 test('records are made later and in order', async () => {
   const made: number[] = [];
@@ -11,15 +15,24 @@ test('records are made later and in order', async () => {
   expect(made).toEqual([1, 2, 3]);
 });
 
-test('a record that is added by a record is made, too', async () => {
-  const made: string[] = [];
-  recordSoon(() => {
-    made.push('first');
-    recordSoon(() => made.push('second'));
+test.each([1, 199, 200, 201])('each of %i records is made once if one of them adds another record', async (count) => {
+  const made: number[] = [];
+  for (let number = 0; number < count; number += 1)
+    recordSoon(() => {
+      made.push(number);
+      if (number === Math.floor(count / 2)) recordSoon(() => made.push(count));
+    });
+  await allRecorded();
+  await allRecorded();
+  expect(made.toSorted((a, b) => a - b)).toEqual(Array.from({ length: count + 1 }, (_, number) => number));
+});
+
+test('a record that throws does not prevent the other records', () => {
+  const program = fileURLToPath(new URL('../../fakes/failing-record.ts', import.meta.url));
+  const output = execFileSync(process.execPath, ['--disable-warning=ExperimentalWarning', program], {
+    encoding: 'utf8',
   });
-  await allRecorded();
-  await allRecorded();
-  expect(made).toEqual(['first', 'second']);
+  expect(output.split('\n')).toEqual(['1', 'uncaught', '3', 'later', '']);
 });
 
 test('at most 200 records wait', async () => {
@@ -47,10 +60,23 @@ test('other tasks get a turn between records that take long', async () => {
   expect(order).toEqual(['first', 'another task', 'second']);
 });
 
+test.each([
+  ['RequestResponse', 1],
+  ['Metadata', 0],
+] as const)('at the audit level %s, %i events are written at the end of the request', async (level, written) => {
+  const events: AuditEvent[] = [];
+  const { app } = face({ auditor: auditor({ level }, (event) => events.push(event)) });
+  await sendRequest(app, '/kapis/version');
+  expect(events).toHaveLength(written);
+  await allRecorded();
+  expect(events).toHaveLength(1);
+});
+
 test('records are made and written before the process exits', () => {
   const program = fileURLToPath(new URL('../../fakes/recording-process.ts', import.meta.url));
   const output = execFileSync(process.execPath, ['--disable-warning=ExperimentalWarning', program], {
     encoding: 'utf8',
   });
   expect(output).toContain('"message":"recorded"');
+  expect(output).toContain('audited');
 });

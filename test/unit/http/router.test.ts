@@ -29,7 +29,9 @@ const requestFor = (method: string, path: string): Request => ({ method, url: pa
 function withExpress(routes: readonly Route[]): (method: string, path: string) => Match | undefined {
   const router = express.Router({ caseSensitive: true });
   let found: Match | undefined;
-  for (const { method, path } of routes.toSorted((a, b) => (rank(a.path) < rank(b.path) ? -1 : 1)))
+  for (const { method, path } of routes.toSorted((a, b) =>
+    rank(a.path) < rank(b.path) ? -1 : Number(rank(a.path) > rank(b.path)),
+  ))
     router[method](path, ({ params }) => {
       found = { path, method, parameters: { ...params } };
     });
@@ -113,6 +115,15 @@ test.each([
   const routes = [doing((req, res) => void res.end(JSON.stringify(req.params)), '/kapis/a/:name')];
   const { status, text } = await sendRequest(face({ routes }).app, path, as('alice'));
   expect([status, JSON.parse(text)]).toEqual([200, { name }]);
+});
+
+test('a route that an earlier route hides is refused', () => {
+  expect(() => new RouteTree([route('/a/:x'), route('/a/b')])).toThrow('the route /a/b follows /a/:x, which hides it');
+  expect(() => new RouteTree([route('/a/b'), route('/a/b')])).toThrow('the route /a/b follows /a/b, which hides it');
+});
+
+test.each(['/a/*rest', '/a/:x.json', '/a/:x-:y'])('the route tree leaves the route %s to Express', (path) => {
+  expect(new RouteTree([route(path)]).find('GET', '/a/b-c.json')).toBeUndefined();
 });
 
 test('a path with a wildcard is left to Express', () => {

@@ -2,8 +2,10 @@ import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globa
 import * as fc from 'fast-check';
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
+import { setImmediate as immediate } from 'node:timers/promises';
 import { membersOf } from '../../../src/cluster/cache/json-scan.ts';
 import { createLogger, logRequest, type RequestLine } from '../../../src/runtime/logger.ts';
+import { rfc3339 } from '../../../src/runtime/time.ts';
 import { logOfLines } from '../../fakes/log.ts';
 
 function logged(message: string, fields: Readonly<Record<string, unknown>> = {}): Record<string, unknown> {
@@ -121,6 +123,7 @@ describe('the log line of a request', () => {
   );
   const optional = fc.option(word, { nil: undefined });
   const request: fc.Arbitrary<RequestLine> = fc.record({
+    time: fc.integer({ min: 0, max: 4e12 }),
     auditID: word,
     method: word,
     path: word,
@@ -140,6 +143,7 @@ describe('the log line of a request', () => {
       fc.property(request, fc.constantFrom('info', 'warn'), (line, level) => {
         const { log, lines } = logOfLines();
         logRequest(log, level, line);
+        expect(lines()[0]).toContain(`"time":"${rfc3339(line.time)}"`);
         const { traceID, ...others } = line;
         log.log(level, 'request', { ...others, aborted: line.aborted || undefined, trace_id: traceID });
         const [ours, other] = lines().map((text) => text.replace(/"time":"[^"]+"/, '"time":""'));
@@ -173,12 +177,13 @@ describe('standard output', () => {
   test('standard output receives the log lines of one turn of the event loop together', async () => {
     const log = createLogger();
     log.info('one');
+    await Promise.resolve();
     log.info('two');
     expect(written).toEqual([]);
-    await Promise.resolve();
+    await immediate();
     expect(written.map((text) => text.split('\n').length)).toEqual([3]);
     log.info('three');
-    await Promise.resolve();
+    await immediate();
     expect(written).toHaveLength(2);
   });
 
