@@ -70,6 +70,11 @@ export class AuditRecord {
     return this.#responseBody;
   }
 
+  /** True if the record holds the memory of a body. */
+  get holdsBody(): boolean {
+    return this.#requestBody !== undefined || this.#responseBody !== undefined;
+  }
+
   /** Sets the headers that describe the request body. */
   describeRequest(headers: BodyHeaders): void {
     this.#requestHeaders = headers;

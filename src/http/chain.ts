@@ -1,7 +1,7 @@
 /**
- * Runs every request through the filters in the order below. The order matters for security. Routing comes first,
- * because the route's `access` states the required authentication and rights. Authentication precedes the in-flight
- * limits and authorization. The limits precede the handler. Authentication has its own limits.
+ * Runs every request through the filters in the order below. The order matters for security. Routing precedes
+ * authentication, because the route's `access` states the required authentication and rights. The in-flight limits and
+ * authorization follow authentication. Requests that wait for authentication have their own limits.
  */
 import type { Request, Response } from 'express';
 import type { Auditor } from '../audit/auditor.ts';
@@ -47,7 +47,7 @@ export interface ChainOptions extends PageOptions {
   readonly gateway?: Gateway;
   /** Settings of Strict-Transport-Security. The header is not sent without them. */
   readonly strictTransport?: () => PlatformConfiguration['gateway'];
-  /** Fraction of the requests that are logged, from 0 to 1. Default: all. */
+  /** Fraction of the requests that are logged, from 0 to 1. Default: all. Status 5xx is always logged. */
   readonly requestSampling?: () => number;
   readonly openStreams: OpenStreams;
   readonly auditor: Auditor;

@@ -152,8 +152,9 @@ export class Exchange implements RequestContext {
   }
 
   /**
-   * Runs `release` when the response is written, before the client has read it. Use this method for shared resources
-   * such as slots, which a client that does not read the response could otherwise hold indefinitely.
+   * Runs `release` when a small response is written, or after `freeSlots`, before the client has read the response. Use
+   * this method for shared resources such as slots, which a client that does not read the response could otherwise hold
+   * indefinitely. After a large response, `release` runs at the end of the request.
    */
   onResponseWritten(release: () => void): void {
     if (this.#ended) release();
@@ -296,8 +297,8 @@ export class Exchange implements RequestContext {
     };
     const record = (): void => this.#run(this.#records.map((one) => () => one(completion)));
     // Bodies do not wait, because the memory of all bodies is limited.
-    if (this.requestBody === undefined && this.audit?.responseBody === undefined) recordSoon(record);
-    else record();
+    if (this.audit?.holdsBody === true) record();
+    else recordSoon(record);
   }
 
   #run(steps: readonly (() => void)[]): void {

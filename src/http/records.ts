@@ -1,11 +1,12 @@
 /**
- * Records of completed requests: metrics, log lines and audit events. They are made together for the requests of a few
+ * Records of requests: metrics, log lines and audit events. They are made together for the requests of a few
  * milliseconds, because one at a time takes about four times as much CPU time: each time, the code that served the
  * request has displaced the code and data of the records from the CPU's caches.
  */
 
 /** Milliseconds after which the records are made. */
 const delay = 5;
+/** Number of waiting records from which on records are made at once. */
 const maxWaiting = 200;
 /** Milliseconds after which other tasks get a turn. */
 const turn = 1;

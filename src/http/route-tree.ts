@@ -15,9 +15,9 @@ interface Leaf {
 }
 
 /** A segment of the paths of routes. */
-interface Node {
-  readonly literals: Map<string, Node>;
-  parameter: Node | undefined;
+interface Segment {
+  readonly literals: Map<string, Segment>;
+  parameter: Segment | undefined;
   /** Routes whose path ends here, by method in upper case. */
   readonly leaves: Map<string, Leaf>;
 }
@@ -27,14 +27,14 @@ const supported = /^(?:\/(?::\w+|[\w.~@-]+))+$/;
 /** Matches paths whose segments are neither empty nor encoded. */
 const plain = /^(?:\/[\w.~:@-]+)+$/;
 
-const newNode = (): Node => ({ literals: new Map(), parameter: undefined, leaves: new Map() });
+const newSegment = (): Segment => ({ literals: new Map(), parameter: undefined, leaves: new Map() });
 
 /**
  * Finds routes by the segments of a path, in a time that does not depend on the number of routes. Routes with other
  * parts, such as wildcards, are left to Express.
  */
 export class RouteTree {
-  readonly #root = newNode();
+  readonly #root = newSegment();
 
   constructor(routes: readonly Route[]) {
     for (const route of routes) if (supported.test(route.path)) this.#add(route);
@@ -56,7 +56,8 @@ export class RouteTree {
   }
 
   #add(route: Route): void {
-    // Express would choose the earlier route for this path.
+    // Express would choose the earlier route. The pattern is searched as a path, in which `:name` matches only
+    // parameters.
     const hiding = this.find(route.method.toUpperCase(), route.path);
     if (hiding !== undefined) throw new Error(`the route ${route.path} follows ${hiding.route.path}, which hides it`);
     const names: string[] = [];
@@ -64,9 +65,9 @@ export class RouteTree {
     for (const segment of route.path.split('/').slice(1))
       if (segment.startsWith(':')) {
         names.push(segment.slice(1));
-        node = node.parameter ??= newNode();
+        node = node.parameter ??= newSegment();
       } else {
-        const next = node.literals.get(segment) ?? newNode();
+        const next = node.literals.get(segment) ?? newSegment();
         node.literals.set(segment, next);
         node = next;
       }
@@ -76,7 +77,7 @@ export class RouteTree {
 
 /** Returns the leaf below `node` for the segments from `at`, and appends the values of its parameters to `values`. */
 function search(
-  node: Node,
+  node: Segment,
   method: string,
   segments: readonly string[],
   at: number,

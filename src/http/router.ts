@@ -5,7 +5,10 @@ import { nearestPath } from './nearest-path.ts';
 import { noRoute, type MatchedRoute, type Route } from './route.ts';
 import { RouteTree } from './route-tree.ts';
 
-/** Returns the route that serves a request. If there is none, its handler throws 404 or 405. */
+/**
+ * Returns the route that serves a request, and sets `req.params`. If no route serves the request, returns a substitute
+ * whose handler throws 404 or 405.
+ */
 export type Match = (req: Request, res: Response, path: string) => MatchedRoute;
 
 /**

@@ -12,8 +12,8 @@ export const probes: ReadonlySet<string> = new Set(['/healthz', '/livez', '/read
 const always = (): number => 1;
 
 /**
- * Counts each request except probes when its response has ended. Writes a log line for each failed request, and for the
- * fraction `sampling` of the successful requests.
+ * Counts each request except probes. Writes a log line for each request with status 5xx, and for the fraction `sampling`
+ * of the other requests except probes.
  */
 export const accessLog =
   (sampling = always): RequestFilter =>

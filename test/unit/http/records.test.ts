@@ -5,7 +5,7 @@ import { allRecorded, recordSoon } from '../../../src/http/records.ts';
 import type { AuditEvent } from '../../fakes/audit-event.ts';
 import { auditor } from '../../fakes/auditor.ts';
 import { sendRequest } from '../../fakes/request.ts';
-import { face } from '../../labs/http.ts';
+import { as, face, resourcePath } from '../../labs/http.ts';
 
 test('records are made later and in order', async () => {
   const made: number[] = [];
@@ -66,7 +66,7 @@ test.each([
 ] as const)('at the audit level %s, %i events are written at the end of the request', async (level, written) => {
   const events: AuditEvent[] = [];
   const { app } = face({ auditor: auditor({ level }, (event) => events.push(event)) });
-  await sendRequest(app, '/kapis/version');
+  await sendRequest(app, resourcePath, as('alice'));
   expect(events).toHaveLength(written);
   await allRecorded();
   expect(events).toHaveLength(1);
