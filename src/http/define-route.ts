@@ -98,7 +98,7 @@ export function defineRoute<
     async handler(req, res, context) {
       // The cast is safe: the filters have enforced `access`, and the router has matched `path`.
       const request = { req, res, context, path: req.params } as unknown as RouteRequest<P, A>;
-      // `authorize` and `body.read` are awaited only if the route has them: needless awaits would slow down every request.
+      // `authorize` and `body.read` are awaited only if the route has them, because each await takes time.
       const granted = (authorize && (await authorize(request))) as G;
       await handler({
         ...request,

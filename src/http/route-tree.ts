@@ -1,11 +1,9 @@
 import type { Route } from './route.ts';
 
-/** Values of the path parameters, by name. */
-export type PathParameters = Readonly<Record<string, string>>;
-
-export interface FoundRoute {
+interface FoundRoute {
   readonly route: Route;
-  readonly parameters: PathParameters;
+  /** Values of the path parameters, by name. */
+  readonly parameters: Readonly<Record<string, string>>;
 }
 
 interface Leaf {
@@ -46,9 +44,8 @@ export class RouteTree {
    */
   find(method: string, path: string): FoundRoute | undefined {
     if (!plain.test(path)) return undefined;
-    const segments = path.split('/');
     const values: string[] = [];
-    const leaf = search(this.#root, method === 'HEAD' ? 'GET' : method, segments, 1, values);
+    const leaf = search(this.#root, method === 'HEAD' ? 'GET' : method, path.split('/'), 1, values);
     if (leaf === undefined) return undefined;
     const parameters: Record<string, string> = {};
     for (const [at, name] of leaf.names.entries()) parameters[name] = values[at] as string;
@@ -61,35 +58,35 @@ export class RouteTree {
     const hiding = this.find(route.method.toUpperCase(), route.path);
     if (hiding !== undefined) throw new Error(`the route ${route.path} follows ${hiding.route.path}, which hides it`);
     const names: string[] = [];
-    let node = this.#root;
-    for (const segment of route.path.split('/').slice(1))
-      if (segment.startsWith(':')) {
-        names.push(segment.slice(1));
-        node = node.parameter ??= newSegment();
+    let segment = this.#root;
+    for (const text of route.path.split('/').slice(1))
+      if (text.startsWith(':')) {
+        names.push(text.slice(1));
+        segment = segment.parameter ??= newSegment();
       } else {
-        const next = node.literals.get(segment) ?? newSegment();
-        node.literals.set(segment, next);
-        node = next;
+        const next = segment.literals.get(text) ?? newSegment();
+        segment.literals.set(text, next);
+        segment = next;
       }
-    node.leaves.set(route.method.toUpperCase(), { route, names });
+    segment.leaves.set(route.method.toUpperCase(), { route, names });
   }
 }
 
-/** Returns the leaf below `node` for the segments from `at`, and appends the values of its parameters to `values`. */
+/** Returns the leaf below `segment` for the texts from `at`, and appends the values of its parameters to `values`. */
 function search(
-  node: Segment,
+  segment: Segment,
   method: string,
-  segments: readonly string[],
+  texts: readonly string[],
   at: number,
   values: string[],
 ): Leaf | undefined {
-  const segment = segments[at];
-  if (segment === undefined) return node.leaves.get(method);
-  const literal = node.literals.get(segment);
-  const found = literal && search(literal, method, segments, at + 1, values);
-  if (found !== undefined || node.parameter === undefined) return found;
-  values.push(segment);
-  const other = search(node.parameter, method, segments, at + 1, values);
+  const text = texts[at];
+  if (text === undefined) return segment.leaves.get(method);
+  const literal = segment.literals.get(text);
+  const found = literal && search(literal, method, texts, at + 1, values);
+  if (found !== undefined || segment.parameter === undefined) return found;
+  values.push(text);
+  const other = search(segment.parameter, method, texts, at + 1, values);
   if (other === undefined) values.pop();
   return other;
 }

@@ -2,10 +2,10 @@
  * Upgraded connections through the gateway to kube-apiserver, such as exec, over WebSockets and SPDY
  * (docs/reference/gateway.md).
  */
-import { allRecorded } from '../../src/http/records.ts';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import net, { type Socket } from 'node:net';
 import tls from 'node:tls';
+import { allRecorded } from '../../src/http/records.ts';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { logOfLines } from '../fakes/log.ts';
 import { FakeKubeApiserver, ownToken } from '../fakes/upstream.ts';

@@ -1,6 +1,6 @@
 /** Traces (docs/adr/0015-tracing.md), with a fake kube-apiserver, and a receiver that may fail. */
-import { allRecorded } from '../../src/http/records.ts';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { allRecorded } from '../../src/http/records.ts';
 import { FakeKubeApiserver } from '../fakes/upstream.ts';
 import { logOfLines } from '../fakes/log.ts';
 import type { AppResponse } from '../fakes/request.ts';

@@ -62,6 +62,7 @@ export class Arena {
    * the object does not retain the slab.
    */
   retire(object: StoredObject<unknown>): void {
+    // `add` moves the object to another slab.
     const slab = this.#slabOf(object);
     if (slab?.isPacked !== true) this.#past.add(object);
     if (slab !== undefined) this.#remove(object, slab);

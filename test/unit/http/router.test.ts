@@ -111,7 +111,7 @@ test.each([
   ['/kapis/a/b+c', 'b+c'],
   ['/kapis/a/%62', 'b'],
   ['/kapis/a/b/', 'b'],
-])('the name in %s is read with and without Express', async (path, name) => {
+])('the name in %s is read, whether the route tree or Express finds the route', async (path, name) => {
   const routes = [doing((req, res) => void res.end(JSON.stringify(req.params)), '/kapis/a/:name')];
   const { status, text } = await sendRequest(face({ routes }).app, path, as('alice'));
   expect([status, JSON.parse(text)]).toEqual([200, { name }]);
@@ -126,9 +126,8 @@ test.each(['/a/*rest', '/a/:x.json', '/a/:x-:y'])('the route tree leaves the rou
   expect(new RouteTree([route(path)]).find('GET', '/a/b-c.json')).toBeUndefined();
 });
 
-test('a path with a wildcard is left to Express', () => {
+test('a route with a wildcard is found by Express', () => {
   const routes = [route('/a/*rest')];
-  expect(new RouteTree(routes).find('GET', '/a/b')).toBeUndefined();
   const found = createMatch(routes)(requestFor('GET', '/a/b'), {} as Response, '/a/b');
   expect(found.path).toBe('/a/*rest');
 });

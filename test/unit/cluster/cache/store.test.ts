@@ -1,9 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
 import { randomBytes } from 'node:crypto';
-import type { Gap } from '../../../../src/cluster/cache/history.ts';
 import type { KubeObject } from '../../../../src/cluster/client/kube-object.ts';
-import type { Change } from '../../../../src/cluster/cache/history.ts';
+import type { Change, Gap } from '../../../../src/cluster/cache/history.ts';
 import type { OrderName } from '../../../../src/cluster/cache/order.ts';
 import { MalformedResponseError } from '../../../../src/cluster/cache/json-scan.ts';
 import { ManagedFields } from '../../../../src/cluster/cache/managed-fields.ts';
