@@ -1,5 +1,10 @@
 /** Determines the namespaces whose objects a caller is allowed to see. */
-import { assertAllowed, type Authorizer, type ResourceAttributes } from '../auth/authorizers/authorizer.ts';
+import {
+  assertAllowed,
+  isKnownAllowed,
+  type Authorizer,
+  type ResourceAttributes,
+} from '../auth/authorizers/authorizer.ts';
 import type { UserInfo } from '../auth/user.ts';
 import { forbidden, serviceUnavailable, unauthorized } from '../runtime/errors.ts';
 import { mapConcurrent } from '../runtime/promises.ts';
@@ -82,15 +87,30 @@ export async function listScope(
   return await access.namespaceAccess.of(restricted, restricted.candidates);
 }
 
+/** Returns true if a cached decision allows the request in its whole scope. */
+export const isKnownUnrestricted = (
+  { authorizer }: Pick<Access, 'authorizer'>,
+  { user, info }: Pick<RequestContext, 'user' | 'info'>,
+  definition: Definition,
+): boolean => user !== undefined && isKnownAllowed(authorizer, user, attributesOf(info, definition));
+
+function attributesOf(
+  { verb, namespace, name }: RequestContext['info'],
+  { underlying: { group, resource } }: Definition,
+): ResourceAttributes & Pick<RequestContext['info'], 'namespace' | 'name'> {
+  return { verb, group, resource, namespace, name };
+}
+
 /** Returns undefined if everything in the scope of the request is visible. */
 async function authorize(
   { authorizer, granted }: Access,
   { user, info, query }: Pick<RequestContext, 'user' | 'info' | 'query'>,
-  { underlying: { group, resource }, namespaced }: Definition,
+  definition: Definition,
 ): Promise<Restricted | undefined> {
   if (user === undefined) throw unauthorized();
-  const { verb, namespace, name } = info;
-  const attributes = { verb, group, resource, namespace, name };
+  const attributes = attributesOf(info, definition);
+  const { verb, group, resource, namespace, name } = attributes;
+  const { namespaced } = definition;
   // A list of namespaces contains each namespace in which a role allows the caller to get that namespace.
   const areNamespaces = group === '' && resource === 'namespaces';
   if (!(namespaced || areNamespaces) || namespace !== '' || verb === 'get') {

@@ -98,8 +98,9 @@ export function defineRoute<
     async handler(req, res, context) {
       // The cast is safe: the filters have enforced `access`, and the router has matched `path`.
       const request = { req, res, context, path: req.params } as unknown as RouteRequest<P, A>;
-      // `authorize` and `body.read` are awaited only if the route has them, because each await takes time.
-      const granted = (authorize && (await authorize(request))) as G;
+      // Only promises are awaited, because each await takes time.
+      const granting = authorize?.(request);
+      const granted = (granting instanceof Promise ? await granting : granting) as G;
       await handler({
         ...request,
         granted,

@@ -7,10 +7,16 @@ import type { RouteRequest } from '../http/define-route.ts';
 import type { RequestInfo } from '../http/route.ts';
 import { negotiate } from '../http/request/negotiate.ts';
 import type { ObjectFilter } from '../apimachinery/list/filters.ts';
-import { listScope, visibleNamespaces, type ReadAccess, type ReadScope } from '../apimachinery/visible-namespaces.ts';
+import {
+  isKnownUnrestricted,
+  listScope,
+  visibleNamespaces,
+  type ReadAccess,
+  type ReadScope,
+} from '../apimachinery/visible-namespaces.ts';
 import { eventStream } from '../apimachinery/watch/response.ts';
 import { collectionPath, type ResourceDefinition } from '../cluster/catalogue/resource.ts';
-import { selectedBy } from './selected-by.ts';
+import { namesSelecting, selectedBy } from './selected-by.ts';
 
 const json = 'application/json';
 
@@ -65,21 +71,42 @@ export interface ReadHandlers {
   object(request: ReadRequest): Promise<void>;
 }
 
+const everything: ReadScope = { visible: undefined };
+
 /**
  * Authorizes a read before the rest of the request is parsed. Throws 403, or 406 for an authorized request that accepts
- * no supported media type.
+ * no supported media type. Returns a promise only if no cached decision allows the read.
  */
-export async function authorizeRead(
+export function authorizeRead(
   access: ReadAccess,
   definition: ResourceDefinition<unknown>,
-  { req: { headers }, context }: AuthenticatedRequest,
+  request: AuthenticatedRequest,
+): ReadGrant | Promise<ReadGrant> {
+  const { context } = request;
+  return !namesSelecting(definition, context) && isKnownUnrestricted(access, context, definition)
+    ? { mediaType: mediaTypeOf(request), scope: everything, selected: [] }
+    : reviewRead(access, definition, request);
+}
+
+async function reviewRead(
+  access: ReadAccess,
+  definition: ResourceDefinition<unknown>,
+  request: AuthenticatedRequest,
 ): Promise<ReadGrant> {
-  const isWatch = context.info.verb === 'watch';
-  const offered = isWatch ? [json, eventStream] : objectTypes;
-  const described = isWatch ? offered : [...objectTypes, `with watch=true also ${eventStream}`];
-  const scope = isWatch
-    ? { visible: await visibleNamespaces(access, context, definition) }
-    : await listScope(access, context, definition);
+  const { context } = request;
+  const scope =
+    context.info.verb === 'watch'
+      ? { visible: await visibleNamespaces(access, context, definition) }
+      : await listScope(access, context, definition);
   const selected = await selectedBy(access, definition, context);
-  return { mediaType: negotiate(headers.accept, offered, (type) => type, described), scope, selected };
+  return { mediaType: mediaTypeOf(request), scope, selected };
+}
+
+const watchTypes = [json, eventStream];
+const describedTypes = [...objectTypes, `with watch=true also ${eventStream}`];
+
+/** Throws 406. */
+function mediaTypeOf({ req: { headers }, context: { info } }: AuthenticatedRequest): string {
+  const [offered, described] = info.verb === 'watch' ? [watchTypes, watchTypes] : [objectTypes, describedTypes];
+  return negotiate(headers.accept, offered, (type) => type, described);
 }

@@ -55,7 +55,7 @@ export interface ReadRoutes<G> {
   readonly schemas: ReadSchemas;
   /** Status codes in addition to those of every list and watch. */
   readonly errors?: readonly number[];
-  readonly authorize: (what: What, request: AuthenticatedRequest) => Promise<G>;
+  readonly authorize: (what: What, request: AuthenticatedRequest) => G | Promise<G>;
   readonly serve: (what: What, request: ReadRequest<G>) => Promise<void>;
   readonly writtenAt: NonNullable<Route['writtenAt']>;
 }

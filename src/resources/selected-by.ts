@@ -10,6 +10,15 @@ import { visibleNamespaces, type ReadAccess } from '../apimachinery/visible-name
 
 type Labels = readonly (readonly [string, string])[];
 
+/** Returns true if the query names selecting objects. */
+export function namesSelecting(
+  { selectedBy: all = {} }: Pick<ResourceDefinition<unknown>, 'selectedBy'>,
+  { query }: Pick<RequestContext, 'query'>,
+): boolean {
+  for (const parameter in all) if (query.has(parameter)) return true;
+  return false;
+}
+
 /**
  * Returns filters for the selecting objects that the query names. Selecting objects are looked up in the namespaces in
  * which the caller is allowed to list them. Throws 403 if there are no such namespaces. An object that does not exist

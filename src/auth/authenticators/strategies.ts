@@ -46,30 +46,25 @@ class TokenStrategy extends BearerStrategy<VerifyFunctionWithRequest> {
   }
 }
 
-/** Authenticates by the headers of kube-apiserver's aggregator, the front proxy (request-header.ts). */
-class RequestHeaderStrategy extends passport.Strategy {
-  override readonly name = 'request-header';
-  readonly identify: (request: Request) => UserInfo | undefined;
-
-  constructor(identify: (request: Request) => UserInfo | undefined) {
-    super();
-    this.identify = identify;
-  }
-
-  override authenticate(request: Request): void {
-    const user = this.identify(request);
-    if (user === undefined) this.fail();
-    else this.success(user);
-  }
+/** Authenticates by a token. Only tokens that were not authenticated before reach passport (ADR 6). */
+export function gatewayAuthenticator(tokens: readonly TokenAuthenticator[]): Authenticator {
+  const authenticate = authenticateBy(tokenStrategies(tokens));
+  return (request, source) => {
+    const token = onlyBearerCredentials(request);
+    return (token === undefined ? undefined : knownUser(token, tokens)) ?? authenticate(request, source);
+  };
 }
 
-export const gatewayAuthenticator = (tokens: readonly TokenAuthenticator[]): Authenticator =>
-  authenticateBy(tokenStrategies(tokens));
-
-export const aggregatedAuthenticator = (
+/**
+ * Authenticates by the headers of kube-apiserver's aggregator, the front proxy (request-header.ts), or else by a token.
+ */
+export function aggregatedAuthenticator(
   proxy: (request: Request) => UserInfo | undefined,
   tokens: readonly TokenAuthenticator[],
-): Authenticator => authenticateBy([new RequestHeaderStrategy(proxy), ...tokenStrategies(tokens)]);
+): Authenticator {
+  const authenticate = gatewayAuthenticator(tokens);
+  return (request, source) => proxy(request) ?? authenticate(request, source);
+}
 
 /** Returns strategies for a token in the Authorization header and for a token among the subprotocols of a WebSocket. */
 function tokenStrategies(authenticators: readonly TokenAuthenticator[]): Strategy[] {

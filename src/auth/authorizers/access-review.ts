@@ -24,6 +24,7 @@ const namespaceSlots = { total: laneSizes.reviews / 2, perUser: laneSizes.review
  * DelegatingAuthorizationOptions).
  */
 const masters = 'system:masters';
+const unrestricted: Decision = { allowed: true, reason: '' };
 
 /**
  * Reviews in flight. Rechecks of open streams have a separate lane, so that requests of a user do not delay the end of
@@ -107,15 +108,21 @@ export function accessReview(client: KubeClient, clock: () => number = () => per
     }
   }
 
+  function cached(key: string, maxAge: number): Decision | undefined {
+    const found = decisions.get(key);
+    if (found === undefined || clock() - found.at >= maxAge) return undefined;
+    cachedDecisions.add({});
+    return found.decision;
+  }
+
   return {
+    known: (user, attributes) =>
+      user.groups.includes(masters) ? unrestricted : cached(decisionKey(user, attributes), maxDecisionAge),
     async authorize(user, attributes, maxAge = maxDecisionAge) {
-      if (user.groups.includes(masters)) return { allowed: true, reason: '' };
+      if (user.groups.includes(masters)) return unrestricted;
       const key = decisionKey(user, attributes);
-      const cached = decisions.get(key);
-      if (cached !== undefined && clock() - cached.at < maxAge) {
-        cachedDecisions.add({});
-        return cached.decision;
-      }
+      const known = cached(key, maxAge);
+      if (known !== undefined) return known;
       const reviewed = await reviewIn(maxAge < maxDecisionAge ? rechecks : requests, key, user, attributes);
       decisions.set(key, reviewed);
       return reviewed.decision;
@@ -137,10 +144,16 @@ function digestOf(user: UserInfo): string {
   return digest;
 }
 
-/** Returns a text that is equal only for equal users with equal requests. */
-export function decisionKey(user: UserInfo, attributes: Attributes): string {
+/**
+ * Returns a text that is equal only for equal users with equal requests. The text is a digest, because a cache would
+ * compute one of a long key.
+ */
+export const decisionKey = (user: UserInfo, attributes: Attributes): string =>
+  hash('sha256', JSON.stringify([digestOf(user), ...valuesOf(attributes)]), 'base64');
+
+function valuesOf(attributes: Attributes): readonly string[] {
   const { verb } = attributes;
-  if ('path' in attributes) return JSON.stringify([digestOf(user), verb, attributes.path]);
+  if ('path' in attributes) return [verb, attributes.path];
   const { group, resource, subresource = '', namespace = '', name = '' } = attributes;
-  return JSON.stringify([digestOf(user), verb, group, resource, subresource, namespace, name]);
+  return [verb, group, resource, subresource, namespace, name];
 }

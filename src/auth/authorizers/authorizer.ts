@@ -30,6 +30,11 @@ export interface Decision {
 
 export interface Authorizer {
   /**
+   * Returns the cached decision, without a promise; undefined if `authorize` would send a review. An authorizer without
+   * this method has no cache.
+   */
+  known?(user: UserInfo, attributes: Attributes): Decision | undefined;
+  /**
    * Decides whether the user is allowed to make the request. Throws StatusError 503 if there is no decision, and never
    * allows by default. `maxAge` is the maximum age of a cached decision in milliseconds.
    */
@@ -65,8 +70,18 @@ export const rechecking = (authorizer: Authorizer): Authorizer => ({
   authorize: (user, attributes) => authorizer.authorize(user, attributes, recheckAge),
 });
 
-/** Throws 403 with kube-apiserver's message unless the user is allowed to make the request. */
-export async function assertAllowed(authorizer: Authorizer, user: UserInfo, attributes: Attributes): Promise<void> {
+/**
+ * Throws 403 with kube-apiserver's message unless the user is allowed to make the request. Returns a promise only if no
+ * cached decision allows the request.
+ */
+export const assertAllowed = (authorizer: Authorizer, user: UserInfo, attributes: Attributes): void | Promise<void> =>
+  isKnownAllowed(authorizer, user, attributes) ? undefined : assertReviewed(authorizer, user, attributes);
+
+/** Returns true if a cached decision allows the request. */
+export const isKnownAllowed = (authorizer: Authorizer, user: UserInfo, attributes: Attributes): boolean =>
+  authorizer.known?.(user, attributes)?.allowed === true;
+
+async function assertReviewed(authorizer: Authorizer, user: UserInfo, attributes: Attributes): Promise<void> {
   const { allowed, reason } = await authorizer.authorize(user, attributes);
   if (allowed) return;
   const explanation = reason === '' ? '' : `: ${reason}`;

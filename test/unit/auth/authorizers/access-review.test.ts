@@ -55,6 +55,25 @@ test('an authorization decision is reused for 10 s, as measured by the monotonic
   }
 });
 
+test('a decision is known without a promise from its review until it is 10 s old', async () => {
+  jest.useFakeTimers({ now: 0 });
+  try {
+    const { authorizer, reviews } = lab(() => ({ allowed: true, reason: 'a role' }));
+    expect(authorizer.known?.(alice, listNodes)).toBeUndefined();
+    await authorizer.authorize(alice, listNodes);
+    expect(authorizer.known?.({ ...alice }, { ...listNodes })).toEqual({ allowed: true, reason: 'a role' });
+    expect(authorizer.known?.(alice, { ...listNodes, namespace: 'a' })).toBeUndefined();
+    expect(authorizer.known?.({ ...alice, groups: ['a'] }, listNodes)).toBeUndefined();
+    jest.setSystemTime(9_999);
+    expect(authorizer.known?.(alice, listNodes)).toBeDefined();
+    jest.setSystemTime(10_000);
+    expect(authorizer.known?.(alice, listNodes)).toBeUndefined();
+    expect(reviews()).toBe(1);
+  } finally {
+    jest.useRealTimers();
+  }
+});
+
 describe('the user in a SubjectAccessReview', () => {
   test.each<[string, UserInfo, object]>([
     ['a user', alice, { user: 'alice', uid: '42', groups: ['a', 'b'] }],
@@ -283,6 +302,7 @@ test.each<[string, Partial<UserInfo>, Attributes]>([
 ])('an authorization decision is not reused for a request with a different %s', async (_, person, attributes) => {
   const { authorizer, reviews } = lab();
   await authorizer.authorize(alice, pod);
+  expect(authorizer.known?.({ ...alice, ...person }, attributes)).toBeUndefined();
   await authorizer.authorize({ ...alice, ...person }, attributes);
   expect(reviews()).toBe(2);
 });

@@ -3,7 +3,7 @@ import { assertAllowed, type Attributes } from '../../../../src/auth/authorizers
 import type { UserInfo } from '../../../../src/auth/user.ts';
 
 const alice: UserInfo = { username: 'alice', groups: [], via: 'token' };
-const decide = (attributes: Attributes, allowed: boolean, reason = ''): Promise<void> =>
+const decide = async (attributes: Attributes, allowed: boolean, reason = ''): Promise<void> =>
   assertAllowed({ authorize: async () => ({ allowed, reason }) }, alice, attributes);
 
 const resource = { verb: 'list', group: '', resource: 'nodes' };
@@ -43,4 +43,21 @@ test.each<[Attributes, string, object | undefined]>([
     ...(details === undefined ? {} : { details }),
   });
   await expect(decide(attributes, false, 'because')).rejects.toMatchObject({ message: `${message}: because` });
+});
+
+test('a request that a cached decision allows is accepted without a review and without a promise', () => {
+  const known = {
+    known: () => ({ allowed: true, reason: '' }),
+    authorize: () => Promise.reject(new Error('reviewed')),
+  };
+  expect(assertAllowed(known, alice, resource)).toBeUndefined();
+});
+
+test('a request that a cached decision denies gets the error message of kube-apiserver', async () => {
+  const denied = { allowed: false, reason: 'because' };
+  const known = { known: () => denied, authorize: async () => denied };
+  await expect(assertAllowed(known, alice, resource)).rejects.toMatchObject({
+    code: 403,
+    message: expect.stringContaining('cannot list resource "nodes"'),
+  });
 });
