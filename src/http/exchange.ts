@@ -9,10 +9,11 @@ import { StatusError } from '../runtime/errors.ts';
 import { sharedRequest } from '../runtime/promises.ts';
 import type { Logger } from '../runtime/logger.ts';
 import type { ServerSpan } from '../runtime/tracing.ts';
-import { anonymousURL, shownURL } from '../runtime/redaction.ts';
+import { anonymousURL } from '../runtime/redaction.ts';
 import { authorizedByPath } from './access.ts';
 import { noRoute, type Arrival, type MatchedRoute, type RequestContext, type RequestInfo } from './route.ts';
 import { recordSoon } from './records.ts';
+import { RequestURL } from './request-url.ts';
 import { cutConnection, http2StreamOf } from './response/cut-off.ts';
 import { UnreadResponses } from './unread-responses.ts';
 
@@ -47,10 +48,7 @@ export class Exchange implements RequestContext {
   readonly req: Request;
   readonly res: Response;
   readonly started: number = performance.now();
-  /** The path as received, without the query. */
-  readonly path: string;
-  /** The query as received. */
-  readonly search: string;
+  url: RequestURL;
   readonly log: Logger;
   info: RequestInfo;
   route: MatchedRoute = unmatched;
@@ -69,9 +67,6 @@ export class Exchange implements RequestContext {
   span: ServerSpan | undefined;
   /** The error with which the request ended. */
   failure: Failure | undefined;
-  readonly #url: string;
-  #shownURL: string | undefined;
-  #query: URLSearchParams | undefined;
   readonly #cleanups: (() => void)[] = [];
   readonly #releases: (() => void)[] = [];
   readonly #records: ((completion: Completion) => void)[] = [];
@@ -90,10 +85,7 @@ export class Exchange implements RequestContext {
     this.res = res;
     this.#socket = req.socket;
     this.log = log;
-    this.#url = req.url;
-    const at = req.url.indexOf('?');
-    this.path = at === -1 ? req.url : req.url.slice(0, at);
-    this.search = at === -1 ? '' : req.url.slice(at + 1);
+    this.url = new RequestURL(req.url);
     this.info = {
       path: this.path,
       isResourceRequest: false,
@@ -110,14 +102,23 @@ export class Exchange implements RequestContext {
     this.#watch();
   }
 
+  /** The path as received, without the query. */
+  get path(): string {
+    return this.url.path;
+  }
+
+  /** The query as received. */
+  get search(): string {
+    return this.url.search;
+  }
+
   get query(): URLSearchParams {
-    return (this.#query ??= new URLSearchParams(this.search));
+    return this.url.query;
   }
 
   /** The path and query without secrets. The path and query are shortened while the caller is not authenticated. */
   get shownURL(): string {
-    const shown = (this.#shownURL ??= shownURL(this.#url));
-    return this.user === undefined ? anonymousURL(shown) : shown;
+    return this.user === undefined ? anonymousURL(this.url.shown) : this.url.shown;
   }
 
   annotate(key: string, value: string): void {

@@ -7,6 +7,7 @@ import { expired, notFound, serviceUnavailable } from '../runtime/errors.ts';
 import type { RequestContext } from '../http/route.ts';
 import { inIndex, sharedFilter, type ObjectFilter } from '../apimachinery/list/filters.ts';
 import type { WatchOptions } from '../apimachinery/list/list-options.ts';
+import { parsedOnce } from '../http/request/parameters.ts';
 import { kapisObjectParameters } from '../apimachinery/list/kapis-parameters.ts';
 import { pageOf, queriesOf, type KindQueries, type ListQuery } from '../apimachinery/list/query.ts';
 import { ResourceResponses } from '../apimachinery/list/resource-responses.ts';
@@ -96,6 +97,7 @@ export class CachedReads<F> implements ReadHandlers {
   readonly #recheckAccess: ReadAccess;
   readonly #lanes: Lanes;
   readonly #queries: KindQueries<F>;
+  readonly #parseList: (query: URLSearchParams) => ListQuery<F>;
   readonly #responses: ResourceResponses<F>;
   readonly #watches: Watches<F>;
 
@@ -105,6 +107,7 @@ export class CachedReads<F> implements ReadHandlers {
     this.#recheckAccess = { ...access, authorizer: rechecking(access.authorizer) };
     this.#lanes = lanes;
     this.#queries = queriesOf(resource.definition);
+    this.#parseList = parsedOnce(this.#queries.list);
     this.#responses = new ResourceResponses(resource.definition);
     this.#watches = new Watches(resource.store);
   }
@@ -113,7 +116,7 @@ export class CachedReads<F> implements ReadHandlers {
     const { req, res, context } = request;
     if (context.info.verb === 'watch') return this.#watch(request);
     const { store } = this.#resource;
-    const query = this.#queries.list.parse(context.query);
+    const query = this.#parseList(context.query);
     await this.#synced(context);
     await waitForVersion(this.#resource, query.oldest, context);
     const { scoped, page } = await this.#visiblePage(request, query);

@@ -80,6 +80,10 @@ const argued: Readonly<Record<string, readonly string[]>> = {
     'http/unread-responses UnreadResponses byNetwork',
   ],
   'it holds the two states of one change': ['apimachinery/watch/watch Watch verdicts'],
+  'its entries and the length of their keys are limited': [
+    'http/filters/routing routing seen',
+    'http/filters/routing routing targets',
+  ],
   'its number of entries is limited': ['runtime/metrics/labels first known', 'runtime/metrics/labels registered known'],
   'it is filled when the server starts': [
     'http/router createMatch unmatched',

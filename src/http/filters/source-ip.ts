@@ -33,7 +33,7 @@ export function sourceIP(trustedProxies: () => readonly string[]): RequestFilter
       trusted = blockList(blocks);
     }
     let address = unmapped(exchange.req.socket.remoteAddress ?? '');
-    if (blocks.length > 0) {
+    if (blocks.length > 0 && exchange.req.headers['x-forwarded-for'] !== undefined) {
       const forwarded = (headerValues(exchange.req).get('x-forwarded-for') ?? []).join(',').split(',');
       const isTrusted = (one: string): boolean => trusted.check(one, isIPv6(one) ? 'ipv6' : 'ipv4');
       while (isTrusted(address)) {

@@ -176,6 +176,19 @@ function parsed(name: string, schema: z.ZodType, given: unknown, problems: Probl
 }
 
 /**
+ * Returns the parser with a memory of the results by query object, which requests with the same URL share. The results
+ * must not depend on the time.
+ */
+export function parsedOnce<Q extends object>(parameters: QueryParameters<Q>): (query: URLSearchParams) => Q {
+  const results = new WeakMap<URLSearchParams, Q>();
+  return (query) => {
+    let result = results.get(query);
+    if (result === undefined) results.set(query, (result = parameters.parse(query)));
+    return result;
+  };
+}
+
+/**
  * Parameters that the handler parses itself, because the accepted parameters depend on the verb or the resource of the
  * request.
  */

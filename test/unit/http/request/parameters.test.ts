@@ -1,6 +1,11 @@
 import { describe, expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
-import { flagParameter, integerParameter, queryParameters } from '../../../../src/http/request/parameters.ts';
+import {
+  flagParameter,
+  integerParameter,
+  parsedOnce,
+  queryParameters,
+} from '../../../../src/http/request/parameters.ts';
 import { described, list, text } from '../../../../src/http/schema.ts';
 import { badRequest, StatusError } from '../../../../src/runtime/errors.ts';
 
@@ -128,4 +133,14 @@ test('an unknown query parameter is looked up once, however often it is repeated
   const hinted = queryParameters({}, hints);
   expect(() => hinted.parse(new URLSearchParams('wrong=1&'.repeat(900)))).toThrow('wrong: is wrong');
   expect(lookUps).toBe(1);
+});
+
+test('a query object is parsed once, and an invalid one is refused each time', () => {
+  const parse = parsedOnce(parameters);
+  const query = new URLSearchParams('limit=10');
+  expect(parse(query)).toMatchObject({ limit: 10 });
+  expect(parse(query)).toBe(parse(query));
+  expect(parse(new URLSearchParams('limit=20'))).toMatchObject({ limit: 20 });
+  const invalid = new URLSearchParams('limit=x');
+  for (let times = 0; times < 2; times += 1) expect(() => parse(invalid)).toThrow(StatusError);
 });
