@@ -1,10 +1,5 @@
 /** Determines the namespaces whose objects a caller is allowed to see. */
-import {
-  assertAllowed,
-  isKnownAllowed,
-  type Authorizer,
-  type ResourceAttributes,
-} from '../auth/authorizers/authorizer.ts';
+import { assertAllowed, type Authorizer, type ResourceAttributes } from '../auth/authorizers/authorizer.ts';
 import type { UserInfo } from '../auth/user.ts';
 import { forbidden, serviceUnavailable, unauthorized } from '../runtime/errors.ts';
 import { mapConcurrent } from '../runtime/promises.ts';
@@ -87,17 +82,20 @@ export async function listScope(
   return await access.namespaceAccess.of(restricted, restricted.candidates);
 }
 
-/** Returns true if a cached decision allows the request in its whole scope. */
+/**
+ * Returns true if a cached decision allows the request in its whole scope. `visibleNamespaces` and the scope of
+ * `listScope` are then undefined.
+ */
 export const isKnownUnrestricted = (
   { authorizer }: Pick<Access, 'authorizer'>,
   { user, info }: Pick<RequestContext, 'user' | 'info'>,
   definition: Definition,
-): boolean => user !== undefined && isKnownAllowed(authorizer, user, attributesOf(info, definition));
+): boolean => user !== undefined && authorizer.allowsFromCache?.(user, attributesOf(info, definition)) === true;
 
 function attributesOf(
   { verb, namespace, name }: RequestContext['info'],
   { underlying: { group, resource } }: Definition,
-): ResourceAttributes & Pick<RequestContext['info'], 'namespace' | 'name'> {
+): Required<Omit<ResourceAttributes, 'subresource'>> {
   return { verb, group, resource, namespace, name };
 }
 

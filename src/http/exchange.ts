@@ -13,7 +13,7 @@ import { anonymousURL } from '../runtime/redaction.ts';
 import { authorizedByPath } from './access.ts';
 import { noRoute, type Arrival, type MatchedRoute, type RequestContext, type RequestInfo } from './route.ts';
 import { recordSoon } from './records.ts';
-import { RequestURL } from './request-url.ts';
+import { RequestTarget } from './request-target.ts';
 import { cutConnection, http2StreamOf } from './response/cut-off.ts';
 import { UnreadResponses } from './unread-responses.ts';
 
@@ -48,7 +48,8 @@ export class Exchange implements RequestContext {
   readonly req: Request;
   readonly res: Response;
   readonly started: number = performance.now();
-  url: RequestURL;
+  /** The routing filter replaces it by the equal target of an earlier request, which is parsed already. */
+  target: RequestTarget;
   readonly log: Logger;
   info: RequestInfo;
   route: MatchedRoute = unmatched;
@@ -85,7 +86,7 @@ export class Exchange implements RequestContext {
     this.res = res;
     this.#socket = req.socket;
     this.log = log;
-    this.url = new RequestURL(req.url);
+    this.target = new RequestTarget(req.url);
     this.info = {
       path: this.path,
       isResourceRequest: false,
@@ -104,21 +105,16 @@ export class Exchange implements RequestContext {
 
   /** The path as received, without the query. */
   get path(): string {
-    return this.url.path;
-  }
-
-  /** The query as received. */
-  get search(): string {
-    return this.url.search;
+    return this.target.path;
   }
 
   get query(): URLSearchParams {
-    return this.url.query;
+    return this.target.query;
   }
 
   /** The path and query without secrets. The path and query are shortened while the caller is not authenticated. */
   get shownURL(): string {
-    return this.user === undefined ? anonymousURL(this.url.shown) : this.url.shown;
+    return this.user === undefined ? anonymousURL(this.target.shown) : this.target.shown;
   }
 
   annotate(key: string, value: string): void {

@@ -5,17 +5,18 @@ import { nearestPath } from './nearest-path.ts';
 import { noRoute, type MatchedRoute, type Route } from './route.ts';
 import { RouteTree } from './route-tree.ts';
 
-/**
- * Returns the route that serves a request, and sets `req.params`. If no route serves the request, returns a substitute
- * whose handler throws 404 or 405.
- */
-export type Match = (req: Request, res: Response, path: string) => MatchedRoute;
+/** The route that serves a request, and the values of the parameters in its path. */
+export interface Match {
+  readonly route: MatchedRoute;
+  readonly parameters: Readonly<Request['params']>;
+}
 
 /**
- * Creates the matcher of these routes. A path without a route has the strictest access of the routes below the same
+ * Creates the matcher of these routes. If no route serves a request, it returns a substitute whose handler throws 404 or
+ * 405. A path without a route has the strictest access of the routes below the same
  * first segment. A 404 therefore reveals no more than those routes do. All other paths require the right to the path.
  */
-export function createMatch(routes: readonly Route[]): Match {
+export function createMatch(routes: readonly Route[]): (req: Request, res: Response, path: string) => Match {
   const router = express.Router({ caseSensitive: true });
   // The router is synchronous: it calls one of these handlers, or its callback, before it returns.
   let found: MatchedRoute | undefined;
@@ -34,15 +35,12 @@ export function createMatch(routes: readonly Route[]): Match {
   const tree = new RouteTree(routes);
   return (req, res, path) => {
     const quick = tree.find(req.method, path);
-    if (quick !== undefined) {
-      req.params = quick.parameters;
-      return quick.route;
-    }
+    if (quick !== undefined) return quick;
     found = undefined;
     router(req, res, (error: unknown) => {
       if (error !== undefined) throw error;
     });
-    return found ?? unmatched.get(firstSegment(path)) ?? elsewhere;
+    return { route: found ?? unmatched.get(firstSegment(path)) ?? elsewhere, parameters: req.params };
   };
 }
 

@@ -16,7 +16,7 @@ import {
 } from '../apimachinery/visible-namespaces.ts';
 import { eventStream } from '../apimachinery/watch/response.ts';
 import { collectionPath, type ResourceDefinition } from '../cluster/catalogue/resource.ts';
-import { namesSelecting, selectedBy } from './selected-by.ts';
+import { selectedBy, selectingIn } from './selected-by.ts';
 
 const json = 'application/json';
 
@@ -83,7 +83,7 @@ export function authorizeRead(
   request: AuthenticatedRequest,
 ): ReadGrant | Promise<ReadGrant> {
   const { context } = request;
-  return !namesSelecting(definition, context) && isKnownUnrestricted(access, context, definition)
+  return selectingIn(definition, context).length === 0 && isKnownUnrestricted(access, context, definition)
     ? { mediaType: mediaTypeOf(request), scope: everything, selected: [] }
     : reviewRead(access, definition, request);
 }
@@ -105,7 +105,7 @@ async function reviewRead(
 const watchTypes = [json, eventStream];
 const describedTypes = [...objectTypes, `with watch=true also ${eventStream}`];
 
-/** Throws 406. */
+/** Returns the media type of the response. Throws 406 if the request accepts none. */
 function mediaTypeOf({ req: { headers }, context: { info } }: AuthenticatedRequest): string {
   const [offered, described] = info.verb === 'watch' ? [watchTypes, watchTypes] : [objectTypes, describedTypes];
   return negotiate(headers.accept, offered, (type) => type, described);

@@ -10,14 +10,17 @@ import { visibleNamespaces, type ReadAccess } from '../apimachinery/visible-name
 
 type Labels = readonly (readonly [string, string])[];
 
-/** Returns true if the query names selecting objects. */
-export function namesSelecting(
-  { selectedBy: all = {} }: Pick<ResourceDefinition<unknown>, 'selectedBy'>,
+type Selected = Pick<ResourceDefinition<unknown>, 'selectedBy'>;
+
+/** Returns the selecting objects that the query names. */
+export const selectingIn = (
+  { selectedBy: all = {} }: Selected,
   { query }: Pick<RequestContext, 'query'>,
-): boolean {
-  for (const parameter in all) if (query.has(parameter)) return true;
-  return false;
-}
+): readonly { readonly by: SelectedBy; readonly name: string }[] =>
+  Object.entries(all).flatMap(([parameter, by]) => {
+    const name = query.get(parameter);
+    return name === null ? [] : [{ by, name }];
+  });
 
 /**
  * Returns filters for the selecting objects that the query names. Selecting objects are looked up in the namespaces in
@@ -26,15 +29,13 @@ export function namesSelecting(
  */
 export async function selectedBy(
   access: ReadAccess,
-  { selectedBy: all = {} }: Pick<ResourceDefinition<unknown>, 'selectedBy'>,
+  definition: Selected,
   context: RequestContext,
 ): Promise<readonly ObjectFilter<unknown>[]> {
   const filters: ObjectFilter<unknown>[] = [];
-  for (const [parameter, by] of Object.entries(all)) {
-    const name = context.query.get(parameter);
-    // The name is copied, because the filter may be cached and a substring would keep the whole URL in memory.
-    if (name !== null) filters.push(await filterBy(access, by, copied(name), context));
-  }
+  // The name is copied, because the filter may be cached and a substring would keep the whole URL in memory.
+  for (const { by, name } of selectingIn(definition, context))
+    filters.push(await filterBy(access, by, copied(name), context));
   return filters;
 }
 
@@ -82,16 +83,16 @@ function selecting(selectors: ReadonlyMap<string, Labels>): ObjectFilter<unknown
  */
 export async function followSelecting(
   { catalogue }: ReadAccess,
-  { selectedBy: all = {} }: Pick<ResourceDefinition<unknown>, 'selectedBy'>,
-  { query, info, signal }: RequestContext,
+  definition: Selected,
+  context: RequestContext,
   { changed, lost }: { readonly changed: () => void; readonly lost: () => void },
 ): Promise<() => void> {
+  const { info, signal } = context;
   const stops: (() => void)[] = [];
   const stop = (): void => stops.forEach((one) => one());
   try {
-    for (const [parameter, { resource, labels }] of Object.entries(all)) {
-      const name = query.get(parameter);
-      if (name === null) continue;
+    for (const { by, name } of selectingIn(definition, context)) {
+      const { resource, labels } = by;
       const handle = await acquireCache(catalogue, await catalogue.find(resource, signal), { signal });
       stops.push(() => handle.release());
       const selected = (object: StoredObject<unknown> | undefined): string =>

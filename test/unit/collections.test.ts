@@ -81,8 +81,8 @@ const argued: Readonly<Record<string, readonly string[]>> = {
   ],
   'it holds the two states of one change': ['apimachinery/watch/watch Watch verdicts'],
   'its entries and the length of their keys are limited': [
-    'http/filters/routing routing seen',
-    'http/filters/routing routing targets',
+    'http/filters/routing routing cached',
+    'http/filters/routing routing requestedOnce',
   ],
   'its number of entries is limited': ['runtime/metrics/labels first known', 'runtime/metrics/labels registered known'],
   'it is filled when the server starts': [

@@ -46,12 +46,13 @@ class TokenStrategy extends BearerStrategy<VerifyFunctionWithRequest> {
   }
 }
 
-/** Authenticates by a token. Only tokens that were not authenticated before reach passport (ADR 6). */
+/** Authenticates by a token. Only tokens that are not known reach passport (ADR 6). */
 export function gatewayAuthenticator(tokens: readonly TokenAuthenticator[]): Authenticator {
   const authenticate = authenticateBy(tokenStrategies(tokens));
   return (request, source) => {
-    const token = onlyBearerCredentials(request);
-    return (token === undefined ? undefined : knownUser(token, tokens)) ?? authenticate(request, source);
+    const token = onlyBearerCredentials(request) ?? subprotocolToken(request);
+    const user = token === undefined ? undefined : knownUser(token, tokens);
+    return user ?? authenticate(request, source);
   };
 }
 
@@ -70,9 +71,7 @@ export function aggregatedAuthenticator(
 function tokenStrategies(authenticators: readonly TokenAuthenticator[]): Strategy[] {
   const verify: VerifyFunctionWithRequest = (request, token, done) => {
     const { source } = request as unknown as Options;
-    const user = knownUser(token, authenticators);
-    if (user !== undefined) done(null, user);
-    else verifyNew(token, source, authenticators).then((found) => done(null, found ?? false), done);
+    verifyNew(token, source, authenticators).then((found) => done(null, found ?? false), done);
   };
   return [
     new TokenStrategy('bearer', onlyBearerCredentials, verify),
@@ -103,8 +102,8 @@ async function verifyNew(
 }
 
 /**
- * Creates an authenticator that returns cached users synchronously. With a callback, passport does not write the
- * response.
+ * Creates an authenticator that returns undefined, without a promise, for a request without credentials, which therefore
+ * does not wait for authentication. With a callback, passport does not write the response.
  */
 function authenticateBy(strategies: readonly Strategy[]): Authenticator {
   const authenticator = new passport.Passport();

@@ -24,7 +24,6 @@ const namespaceSlots = { total: laneSizes.reviews / 2, perUser: laneSizes.review
  * DelegatingAuthorizationOptions).
  */
 const masters = 'system:masters';
-const unrestricted: Decision = { allowed: true, reason: '' };
 
 /**
  * Reviews in flight. Rechecks of open streams have a separate lane, so that requests of a user do not delay the end of
@@ -111,18 +110,25 @@ export function accessReview(client: KubeClient, clock: () => number = () => per
   function cached(key: string, maxAge: number): Decision | undefined {
     const found = decisions.get(key);
     if (found === undefined || clock() - found.at >= maxAge) return undefined;
-    cachedDecisions.add({});
     return found.decision;
   }
 
   return {
-    known: (user, attributes) =>
-      user.groups.includes(masters) ? unrestricted : cached(decisionKey(user, attributes), maxDecisionAge),
+    allowsFromCache(user, attributes) {
+      if (user.groups.includes(masters)) return true;
+      // A cached denial is counted when `authorize` returns it.
+      if (cached(decisionKey(user, attributes), maxDecisionAge)?.allowed !== true) return false;
+      cachedDecisions.add({});
+      return true;
+    },
     async authorize(user, attributes, maxAge = maxDecisionAge) {
-      if (user.groups.includes(masters)) return unrestricted;
+      if (user.groups.includes(masters)) return { allowed: true, reason: '' };
       const key = decisionKey(user, attributes);
       const known = cached(key, maxAge);
-      if (known !== undefined) return known;
+      if (known !== undefined) {
+        cachedDecisions.add({});
+        return known;
+      }
       const reviewed = await reviewIn(maxAge < maxDecisionAge ? rechecks : requests, key, user, attributes);
       decisions.set(key, reviewed);
       return reviewed.decision;
@@ -145,13 +151,13 @@ function digestOf(user: UserInfo): string {
 }
 
 /**
- * Returns a text that is equal only for equal users with equal requests. The text is a digest, because a cache would
- * compute one of a long key.
+ * Returns a text that is equal only for equal users with equal requests. The text is a digest of 44 characters, because
+ * BoundedCache would compute another digest of a longer key at each look-up.
  */
 export const decisionKey = (user: UserInfo, attributes: Attributes): string =>
-  hash('sha256', JSON.stringify([digestOf(user), ...valuesOf(attributes)]), 'base64');
+  hash('sha256', JSON.stringify([digestOf(user), ...keyPartsOf(attributes)]), 'base64');
 
-function valuesOf(attributes: Attributes): readonly string[] {
+function keyPartsOf(attributes: Attributes): readonly string[] {
   const { verb } = attributes;
   if ('path' in attributes) return [verb, attributes.path];
   const { group, resource, subresource = '', namespace = '', name = '' } = attributes;

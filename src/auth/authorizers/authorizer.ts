@@ -30,10 +30,9 @@ export interface Decision {
 
 export interface Authorizer {
   /**
-   * Returns the cached decision, without a promise; undefined if `authorize` would send a review. An authorizer without
-   * this method has no cache.
+   * Returns true if a cached decision allows the request. Otherwise, and if this method is missing, `authorize` decides.
    */
-  known?(user: UserInfo, attributes: Attributes): Decision | undefined;
+  allowsFromCache?(user: UserInfo, attributes: Attributes): boolean;
   /**
    * Decides whether the user is allowed to make the request. Throws StatusError 503 if there is no decision, and never
    * allows by default. `maxAge` is the maximum age of a cached decision in milliseconds.
@@ -64,7 +63,7 @@ const recheckAge = 1_000;
 
 /**
  * Returns an authorizer for rechecks of open streams. Caches each decision for `recheckAge`, so that the streams of a
- * user share it.
+ * user share it. It has no `allowsFromCache`, because the decisions of that method may be older.
  */
 export const rechecking = (authorizer: Authorizer): Authorizer => ({
   authorize: (user, attributes) => authorizer.authorize(user, attributes, recheckAge),
@@ -75,11 +74,7 @@ export const rechecking = (authorizer: Authorizer): Authorizer => ({
  * cached decision allows the request.
  */
 export const assertAllowed = (authorizer: Authorizer, user: UserInfo, attributes: Attributes): void | Promise<void> =>
-  isKnownAllowed(authorizer, user, attributes) ? undefined : assertReviewed(authorizer, user, attributes);
-
-/** Returns true if a cached decision allows the request. */
-export const isKnownAllowed = (authorizer: Authorizer, user: UserInfo, attributes: Attributes): boolean =>
-  authorizer.known?.(user, attributes)?.allowed === true;
+  authorizer.allowsFromCache?.(user, attributes) === true ? undefined : assertReviewed(authorizer, user, attributes);
 
 async function assertReviewed(authorizer: Authorizer, user: UserInfo, attributes: Attributes): Promise<void> {
   const { allowed, reason } = await authorizer.authorize(user, attributes);

@@ -8,7 +8,7 @@ import type { RequestFilter } from '../exchange.ts';
  * Limits the number of parameters before the query is parsed. Parsing 60 KiB of `a&`, which are 30,000 parameters,
  * blocked the event loop for 16 ms.
  */
-export const parameterLimit: RequestFilter = ({ search }) => {
+export const parameterLimit: RequestFilter = ({ target: { search } }) => {
   if (search.length > maxParameters && search.split('&', maxParameters + 1).length > maxParameters)
     throw badRequest(`the query has more than ${maxParameters} parameters`);
 };

@@ -1,66 +1,85 @@
+import type { Response } from 'express';
 import { LRUCache } from 'lru-cache';
-import type { Request } from 'express';
 import type { Exchange, RequestFilter } from '../exchange.ts';
+import { redactText } from '../../runtime/redaction.ts';
 import { isHandshake } from '../listeners/web-socket.ts';
-import type { RequestURL } from '../request-url.ts';
-import type { Gateway, MatchedRoute, RequestInfo, Route } from '../route.ts';
-import { createMatch } from '../router.ts';
+import type { RequestTarget } from '../request-target.ts';
+import type { Gateway, RequestInfo, Route } from '../route.ts';
+import { createMatch, type Match } from '../router.ts';
 import { parseQueryAsGo, requestInfo } from './request-info.ts';
 
-/** What the URL of a GET determines. */
-interface Target {
-  readonly url: RequestURL;
+/** Result of routing, which depends only on the method and the target of a request. */
+interface Routing extends Match {
+  readonly target: RequestTarget;
   readonly info: RequestInfo;
-  readonly route: MatchedRoute;
-  readonly isProxied: boolean;
-  readonly parameters: Request['params'];
 }
 
-/** Maximum number of targets, and maximum length of their URLs. Each target takes about 3 KB. */
-const maxTargets = 500;
-const maxLength = 512;
+/**
+ * Maximum number of cached results, and maximum length of their targets. A result takes about 3 KB, and up to 25 KB with
+ * a query of many terms.
+ */
+const maxCached = 500;
+const maxLength = 256;
 
 /**
- * Parses the URL into `info` and finds the route: the gateway for its prefixes, otherwise one of `routes`. Clients often
- * repeat the same URLs, so the results for the latest GETs of resources are kept.
+ * Parses the target into `info` and finds the route: the gateway for its prefixes, otherwise one of `routes`. The
+ * results for the latest GETs of resources are cached, because clients repeat them. Routing precedes authentication, so
+ * anyone can evict a result, which only costs time.
  */
 export function routing(routes: readonly Route[], gateway: Gateway | undefined): RequestFilter {
   const match = createMatch(routes);
-  const targets = new LRUCache<string, Target>({ max: maxTargets });
-  /** URLs that were requested once. If each URL were kept at once, clients that never repeat a URL would pay for it. */
-  const seen = new Set<string>();
+  // BoundedCache is not used, because it computes a digest of each long key.
+  const cached = new LRUCache<string, Routing>({ max: maxCached });
+  /**
+   * Targets that were requested once. A result is cached at the second request, because caching the results of targets
+   * that are not repeated takes longer than routing.
+   */
+  const requestedOnce = new Set<string>();
 
-  function find({ req, res, url }: Exchange): Target {
-    const info = requestInfo(req.method, url.path, url.query);
-    if (gateway?.prefixes.has(info.prefix) !== true)
-      return { url, info, route: match(req, res, url.path), isProxied: false, parameters: req.params };
-    const seenByGateway = url.search === '' ? info : requestInfo(req.method, url.path, parseQueryAsGo(url.search));
-    return { url, info: seenByGateway, route: gateway, isProxied: true, parameters: {} };
+  function find({ req, res, target }: Exchange): Routing {
+    const { path, search, query } = target;
+    const info = requestInfo(req.method, path, query);
+    if (gateway?.prefixes.has(info.prefix) !== true) return { target, info, ...match(req, res, path) };
+    const infoAsGo = search === '' ? info : requestInfo(req.method, path, parseQueryAsGo(search));
+    return { target, info: infoAsGo, route: gateway, parameters: {} };
   }
 
-  function findKept(exchange: Exchange): Target {
-    const { text } = exchange.url;
-    const kept = targets.get(text);
-    if (kept !== undefined) return kept;
-    const target = find(exchange);
-    if (!target.info.isResourceRequest || text.length > maxLength) return target;
-    if (seen.delete(text)) targets.set(text, target);
+  function findCached(exchange: Exchange): Routing {
+    const { text } = exchange.target;
+    const known = cached.get(text);
+    if (known !== undefined) return known;
+    const found = find(exchange);
+    if (!isCacheable(found)) return found;
+    if (requestedOnce.delete(text)) cached.set(text, found);
     else {
-      if (seen.size === maxTargets) seen.clear();
-      seen.add(text);
+      if (requestedOnce.size === maxCached) requestedOnce.clear();
+      requestedOnce.add(text);
     }
-    return target;
+    return found;
   }
 
   return (exchange) => {
     const { req, res } = exchange;
-    const { url, info, route, isProxied, parameters } = req.method === 'GET' ? findKept(exchange) : find(exchange);
-    req.params = parameters;
-    exchange.url = url;
-    // A WebSocket to an aggregated API is a stream regardless of the subresource. An example is the console of a
-    // virtual machine.
-    exchange.info = isProxied && isHandshake(res) ? { ...info, isLongRunning: true } : info;
+    const { target, info, route, parameters } = req.method === 'GET' ? findCached(exchange) : find(exchange);
+    exchange.target = target;
     exchange.route = route;
-    exchange.isProxied = isProxied;
+    exchange.isProxied = route === gateway;
+    exchange.info = exchange.isProxied ? withHandshake(info, res) : info;
+    req.params = parameters;
   };
 }
+
+/** Returns false for targets that may contain secrets, which are not kept in memory, and for long targets. */
+const isCacheable = ({ target: { text, shown }, info }: Routing): boolean =>
+  text.length <= maxLength &&
+  info.isResourceRequest &&
+  info.subresource === '' &&
+  shown === text &&
+  redactText(text) === text;
+
+/**
+ * Returns the info of a proxied request. A WebSocket to an aggregated API is a stream regardless of the subresource. An
+ * example is the console of a virtual machine.
+ */
+const withHandshake = (info: RequestInfo, res: Response): RequestInfo =>
+  isHandshake(res) ? { ...info, isLongRunning: true } : info;

@@ -1,6 +1,7 @@
 import http2, { type Http2ServerRequest, type Http2ServerResponse } from 'node:http2';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { TLSSocket } from 'node:tls';
+import { copied } from '../../runtime/bounded-cache.ts';
 
 /** Returns true for requests over TLS. HTTP/2 is served only over TLS. */
 export const isSecure = ({ httpVersionMajor, socket }: Pick<IncomingMessage, 'httpVersionMajor' | 'socket'>): boolean =>
@@ -18,7 +19,8 @@ export type HttpHandler = (
  */
 function originForm(target: string): string {
   const [, rest = target] = /^[a-z][a-z0-9+.-]*:\/\/[^/?#\\]*(.*)$/is.exec(target) ?? [];
-  return rest === '' || rest.startsWith('?') ? `/${rest}` : rest;
+  // The path is copied, because results of routing are cached and a substring would keep the whole URL in memory.
+  return copied(rest === '' || rest.startsWith('?') ? `/${rest}` : rest);
 }
 
 /** Rewrites the URL as a path, and sets Host from the authority of HTTP/2. */

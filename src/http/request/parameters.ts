@@ -176,8 +176,8 @@ function parsed(name: string, schema: z.ZodType, given: unknown, problems: Probl
 }
 
 /**
- * Returns the parser with a memory of the results by query object, which requests with the same URL share. The results
- * must not depend on the time.
+ * Returns a parser that keeps its results by query object, which requests with the same target share
+ * (filters/routing.ts). The results must not be modified, and must not depend on the time.
  */
 export function parsedOnce<Q extends object>(parameters: QueryParameters<Q>): (query: URLSearchParams) => Q {
   const results = new WeakMap<URLSearchParams, Q>();

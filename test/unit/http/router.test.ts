@@ -129,7 +129,7 @@ test.each(['/a/*rest', '/a/:x.json', '/a/:x-:y'])('the route tree leaves the rou
 test('a route with a wildcard is found by Express', () => {
   const routes = [route('/a/*rest')];
   const found = createMatch(routes)(requestFor('GET', '/a/b'), {} as Response, '/a/b');
-  expect(found.path).toBe('/a/*rest');
+  expect(found.route.path).toBe('/a/*rest');
 });
 
 test.each([

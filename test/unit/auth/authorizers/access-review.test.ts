@@ -2,9 +2,15 @@ import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globa
 import * as fc from 'fast-check';
 import { LRUCache } from 'lru-cache';
 import { accessReview } from '../../../../src/auth/authorizers/access-review.ts';
-import { rechecking, type AccessReviews, type Attributes } from '../../../../src/auth/authorizers/authorizer.ts';
+import {
+  assertAllowed,
+  rechecking,
+  type AccessReviews,
+  type Attributes,
+} from '../../../../src/auth/authorizers/authorizer.ts';
 import type { UserInfo } from '../../../../src/auth/user.ts';
 import { KubeError, unreachable } from '../../../../src/cluster/client/kube-error.ts';
+import { registry } from '../../../../src/runtime/metrics/registry.ts';
 import { MemoryCluster, type MemoryClient } from '../../../fakes/cluster.ts';
 
 const path = '/apis/authorization.k8s.io/v1/subjectaccessreviews';
@@ -55,24 +61,44 @@ test('an authorization decision is reused for 10 s, as measured by the monotonic
   }
 });
 
-test('a decision is known without a promise from its review until it is 10 s old', async () => {
+test('a cached decision allows a request without a promise until the decision is 10 s old', async () => {
   jest.useFakeTimers({ now: 0 });
   try {
-    const { authorizer, reviews } = lab(() => ({ allowed: true, reason: 'a role' }));
-    expect(authorizer.known?.(alice, listNodes)).toBeUndefined();
+    const { authorizer, reviews } = lab();
+    expect(authorizer.allowsFromCache?.(alice, listNodes)).toBe(false);
     await authorizer.authorize(alice, listNodes);
-    expect(authorizer.known?.({ ...alice }, { ...listNodes })).toEqual({ allowed: true, reason: 'a role' });
-    expect(authorizer.known?.(alice, { ...listNodes, namespace: 'a' })).toBeUndefined();
-    expect(authorizer.known?.({ ...alice, groups: ['a'] }, listNodes)).toBeUndefined();
+    expect(authorizer.allowsFromCache?.({ ...alice }, { ...listNodes })).toBe(true);
     jest.setSystemTime(9_999);
-    expect(authorizer.known?.(alice, listNodes)).toBeDefined();
+    expect(authorizer.allowsFromCache?.(alice, listNodes)).toBe(true);
     jest.setSystemTime(10_000);
-    expect(authorizer.known?.(alice, listNodes)).toBeUndefined();
+    expect(authorizer.allowsFromCache?.(alice, listNodes)).toBe(false);
     expect(reviews()).toBe(1);
   } finally {
     jest.useRealTimers();
   }
 });
+
+/** Returns the number of decisions that were taken from the cache. */
+const hits = async (): Promise<number> =>
+  Number(
+    /hits_total (\d+)/.exec(
+      await registry.getSingleMetricAsString(`platform_apiserver_access_review_cache_hits_total`),
+    )?.[1],
+  );
+
+test.each([true, false])(
+  'a decision that is taken from the cache is counted once, with allowed=%j',
+  async (allowed) => {
+    const { authorizer } = lab(() => ({ allowed }));
+    const attempt = async (): Promise<void> => {
+      await Promise.resolve(assertAllowed(authorizer, alice, listNodes)).catch(() => undefined);
+    };
+    await attempt();
+    const before = await hits();
+    await attempt();
+    expect(await hits()).toBe(before + 1);
+  },
+);
 
 describe('the user in a SubjectAccessReview', () => {
   test.each<[string, UserInfo, object]>([
@@ -186,9 +212,11 @@ describe('an authorization decision', () => {
     const recheck = rechecking(authorizer);
     await authorizer.authorize(alice, listNodes);
     jest.advanceTimersByTime(900);
-    await recheck.authorize(alice, listNodes);
+    await assertAllowed(recheck, alice, listNodes);
     expect(reviews()).toBe(1);
     jest.advanceTimersByTime(200);
+    await assertAllowed(recheck, alice, listNodes);
+    expect(reviews()).toBe(2);
     await Promise.all(Array.from({ length: 30 }, () => recheck.authorize({ ...alice }, listNodes)));
     expect(reviews()).toBe(2);
     jest.advanceTimersByTime(9_800);
@@ -302,7 +330,7 @@ test.each<[string, Partial<UserInfo>, Attributes]>([
 ])('an authorization decision is not reused for a request with a different %s', async (_, person, attributes) => {
   const { authorizer, reviews } = lab();
   await authorizer.authorize(alice, pod);
-  expect(authorizer.known?.({ ...alice, ...person }, attributes)).toBeUndefined();
+  expect(authorizer.allowsFromCache?.({ ...alice, ...person }, attributes)).toBe(false);
   await authorizer.authorize({ ...alice, ...person }, attributes);
   expect(reviews()).toBe(2);
 });

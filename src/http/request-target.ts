@@ -1,11 +1,10 @@
 import { shownURL } from '../runtime/redaction.ts';
 
 /**
- * The URL of a request, split but not decoded. Requests with the same URL share it (filters/routing.ts), so its query
- * must not be modified.
+ * The request target in origin form (RFC 9112 section 3.2.1), split but not decoded. Requests with the same target share
+ * it (filters/routing.ts), so its query must not be modified.
  */
-export class RequestURL {
-  /** The URL as received. */
+export class RequestTarget {
   readonly text: string;
   readonly path: string;
   /** The query without the question mark. */
@@ -24,7 +23,7 @@ export class RequestURL {
     return (this.#query ??= new URLSearchParams(this.search));
   }
 
-  /** The URL without secrets. */
+  /** The target without the values of secret parameters. */
   get shown(): string {
     return (this.#shown ??= shownURL(this.text));
   }
