@@ -34,6 +34,7 @@ import type { Session } from '../../src/tokens/sessions/session.ts';
 import type { SigningKeys } from '../../src/tokens/signing-keys.ts';
 import { eventHead, issuerNamespace, latestTemplates, unreadStatus } from './change-shortcuts.ts';
 import { Connection } from './connection.ts';
+import { knownBearer, repeatedQuery, repeatedTarget } from './read-shortcuts.ts';
 import { median } from './statistics.ts';
 
 /** Median CPU time per call over the rounds, in microseconds. */
@@ -102,16 +103,21 @@ interface Description {
   readonly paths: Readonly<Record<string, object>>;
 }
 
-function routeTable(): Compared {
+function routesOfPlatform(): Route[] {
   const description = new URL('../../api/platform.v3.json', import.meta.url);
   const { paths } = JSON.parse(readFileSync(description, 'utf8')) as Description;
-  const table = Object.keys(paths).map((path): Route => ({
+  return Object.keys(paths).map((path): Route => ({
     method: 'get',
     path: path.replaceAll(/\{(\w+)\}/g, ':$1'),
     summary: path,
     access: authenticated,
     handler: () => undefined,
   }));
+}
+
+const table = routesOfPlatform();
+
+function routeTable(): Compared {
   const path = '/kapis/resources.platform.io/v1alpha3/nodes/node-17';
   const request = (): Request => ({ method: 'GET', url: path }) as Request;
   const match = createMatch(table);
@@ -413,6 +419,9 @@ function refreshKey(): Compared {
 
 for (const make of [
   routeTable,
+  () => repeatedTarget(table),
+  repeatedQuery,
+  () => knownBearer(alice),
   accessLog,
   output,
   knownToken,
