@@ -1,6 +1,6 @@
 import winston from 'winston';
 import Transport from 'winston-transport';
-import { isSecret, redactText } from './redaction.ts';
+import { isSecret, mayHaveCredentials, redactedJSON, redactText } from './redaction.ts';
 import { rfc3339 } from './time.ts';
 import { currentSpan } from './tracing.ts';
 
@@ -145,21 +145,22 @@ export function logRequest(log: Logger, level: 'info' | 'warn', line: RequestLin
   if (log.silent || (log.levels[log.level] ?? 0) < (log.levels[level] ?? 0)) return;
   const fields = {
     aborted: line.aborted || undefined,
-    auditID: redactText(line.auditID),
+    auditID: line.auditID,
     level,
     message: 'request',
-    method: redactText(line.method),
-    path: redactText(line.path),
+    method: line.method,
+    path: line.path,
     seconds: line.seconds,
-    sourceIP: redactText(line.sourceIP),
+    sourceIP: line.sourceIP,
     status: line.status,
     time: rfc3339(line.time),
-    trace_id: line.traceID && redactText(line.traceID),
-    user: line.user && redactText(line.user),
-    userAgent: line.userAgent && redactText(line.userAgent),
-    verb: redactText(line.verb),
-    via: line.via && redactText(line.via),
+    trace_id: line.traceID,
+    user: line.user,
+    userAgent: line.userAgent,
+    verb: line.verb,
+    via: line.via,
   };
-  const entry: Entry = { [LEVEL]: level, [MESSAGE]: JSON.stringify(fields) };
+  const text = JSON.stringify(fields);
+  const entry: Entry = { [LEVEL]: level, [MESSAGE]: mayHaveCredentials(text) ? redactedJSON(fields) : text };
   for (const transport of log.transports) transport.log?.(entry, none);
 }

@@ -13,10 +13,11 @@ import type { Compared } from './shortcuts.ts';
 
 const page = '/kapis/resources.platform.io/v1alpha3/nodes?limit=10&page=3&sortBy=name';
 
+const exchange = (method: string): Exchange =>
+  ({ req: { method, url: page }, res: {} as Response, target: new RequestTarget(page) }) as unknown as Exchange;
+
 export function repeatedTarget(routes: readonly Route[]): Compared {
   const route = routing(routes, undefined);
-  const exchange = (method: string): Exchange =>
-    ({ req: { method, url: page }, res: {} as Response, target: new RequestTarget(page) }) as unknown as Exchange;
   return {
     name: 'the routing of a repeated GET',
     min: 2,
