@@ -83,7 +83,7 @@ export async function listScope(
 }
 
 /**
- * Returns true if a cached decision allows the request in its whole scope. `visibleNamespaces` and the scope of
+ * Returns true if a cached decision allows the request in its whole scope. `visibleNamespaces` and the `visible` of
  * `listScope` are then undefined.
  */
 export const isKnownUnrestricted = (

@@ -48,7 +48,7 @@ export class Exchange implements RequestContext {
   readonly req: Request;
   readonly res: Response;
   readonly started: number = performance.now();
-  /** The routing filter replaces it by the equal target of an earlier request, which is parsed already. */
+  /** Target of the request. The routing filter may replace it with an equal target that is already parsed. */
   target: RequestTarget;
   readonly log: Logger;
   info: RequestInfo;

@@ -12,9 +12,9 @@ export interface Match {
 }
 
 /**
- * Creates the matcher of these routes. If no route serves a request, it returns a substitute whose handler throws 404 or
- * 405. A path without a route has the strictest access of the routes below the same
- * first segment. A 404 therefore reveals no more than those routes do. All other paths require the right to the path.
+ * Creates the matcher of these routes. The matcher returns a substitute, whose handler throws 404 or 405, if no route
+ * serves a request. A path without a route has the strictest access of the routes below the same first segment. A 404
+ * therefore reveals no more than those routes do. All other paths require the right to the path.
  */
 export function createMatch(routes: readonly Route[]): (req: Request, res: Response, path: string) => Match {
   const router = express.Router({ caseSensitive: true });
@@ -37,6 +37,8 @@ export function createMatch(routes: readonly Route[]): (req: Request, res: Respo
     const quick = tree.find(req.method, path);
     if (quick !== undefined) return quick;
     found = undefined;
+    // Express sets the parameters, or restores this value if it finds no route.
+    req.params = {};
     router(req, res, (error: unknown) => {
       if (error !== undefined) throw error;
     });

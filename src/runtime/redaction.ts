@@ -13,8 +13,8 @@ const dotted = /[\w.-]+/g;
 const jwtStart = /(?<![A-Za-z0-9])eyJ[\w-]/;
 
 /**
- * Returns false for most texts without credentials. The search is cheap, and gives the same result for a text and for
- * its JSON.
+ * Returns true for every text with credentials, and for few others. The JSON of such a text also gives true, because
+ * JSON does not escape ASCII letters.
  */
 export const mayHaveCredentials = (text: string): boolean => /bearer|basic/i.test(text) || text.includes('eyJ');
 

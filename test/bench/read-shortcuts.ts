@@ -1,4 +1,4 @@
-/** Shortcuts of reads that clients repeat (shortcuts.ts). */
+/** Shortcuts for repeated reads. */
 import type { Request, Response } from 'express';
 import { queriesOf } from '../../src/apimachinery/list/query.ts';
 import { gatewayAuthenticator } from '../../src/auth/authenticators/strategies.ts';

@@ -1,6 +1,6 @@
 /**
- * passport strategies, one for each way in which a request carries credentials. A strategy that finds no credential of
- * its kind fails, and passport tries the next strategy. The first credential found decides.
+ * Authentication by the front proxy and by tokens. New tokens pass passport, with one strategy for each place of a token.
+ * A strategy that finds no token fails, and passport tries the next strategy. The first token found decides.
  */
 import type { Request } from 'express';
 import passport, { type AuthenticateOptions, type Strategy, type StrategyCreatedStatic } from 'passport';
@@ -46,7 +46,7 @@ class TokenStrategy extends BearerStrategy<VerifyFunctionWithRequest> {
   }
 }
 
-/** Authenticates by a token. Only tokens that are not known reach passport (ADR 6). */
+/** Authenticates by a bearer token. Known tokens bypass passport (ADR 6). */
 export function gatewayAuthenticator(tokens: readonly TokenAuthenticator[]): Authenticator {
   const authenticate = authenticateBy(tokenStrategies(tokens));
   return (request, source) => {
@@ -102,8 +102,8 @@ async function verifyNew(
 }
 
 /**
- * Creates an authenticator that returns undefined, without a promise, for a request without credentials, which therefore
- * does not wait for authentication. With a callback, passport does not write the response.
+ * Creates an authenticator that returns undefined, without a promise, for a request without a token, so that the request
+ * does not wait. With a callback, passport does not write the response.
  */
 function authenticateBy(strategies: readonly Strategy[]): Authenticator {
   const authenticator = new passport.Passport();

@@ -24,7 +24,7 @@ const maxLength = 256;
 /**
  * Parses the target into `info` and finds the route: the gateway for its prefixes, otherwise one of `routes`. The
  * results for the latest GETs of resources are cached, because clients repeat them. Routing precedes authentication, so
- * anyone can evict a result, which only costs time.
+ * anyone can evict a result or delay its caching, which only costs time.
  */
 export function routing(routes: readonly Route[], gateway: Gateway | undefined): RequestFilter {
   const match = createMatch(routes);
