@@ -246,8 +246,9 @@ const allowedWhileAbsent: readonly RegExp[] = [
 
 /** Errors that kube-apiserver may log at any time. */
 const allowed: readonly RegExp[] = [
-  // kube-apiserver's status update of an APIService conflicts with another write.
-  /apiservices\.apiregistration\.k8s\.io .*the object has been modified/,
+  // kube-apiserver's status update of an APIService conflicts with another write, or follows its deletion by
+  // doctor.test.ts.
+  /apiservices\.apiregistration\.k8s\.io .*(?:the object has been modified|not found)/,
   // A client disconnects during a watch, or right after the last byte of a response.
   /Timeout or abort while handling|Post-timeout activity/,
   // kube-apiserver rejects an invalid request instead of forwarding the request.
