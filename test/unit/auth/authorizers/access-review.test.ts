@@ -82,7 +82,7 @@ test('a cached decision allows a request without a promise until the decision is
 const hits = async (): Promise<number> =>
   Number(
     /hits_total (\d+)/.exec(
-      await registry.getSingleMetricAsString(`platform_apiserver_access_review_cache_hits_total`),
+      await registry.getSingleMetricAsString('platform_apiserver_access_review_cache_hits_total'),
     )?.[1],
   );
 

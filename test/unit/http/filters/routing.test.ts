@@ -7,17 +7,12 @@ import { routing } from '../../../../src/http/filters/routing.ts';
 import { RequestTarget } from '../../../../src/http/request-target.ts';
 import { authenticated } from '../../../../src/http/access.ts';
 import { normalized } from '../../../../src/http/listeners/http-handler.ts';
-import type { Gateway, Route } from '../../../../src/http/route.ts';
+import type { Gateway } from '../../../../src/http/route.ts';
 import { heapUsed } from '../../../fakes/heap.ts';
+import { doing } from '../../../labs/http.ts';
 
-const route = (path: string, method: Route['method'] = 'get'): Route => ({
-  method,
-  path,
-  summary: '',
-  access: authenticated,
-  handler: () => undefined,
-});
-const routes = [route('/kapis/g/v1/:resources'), route('/kapis/g/v1/:resources/:name'), route('/oauth/authorize')];
+const paths = ['/kapis/g/v1/:resources', '/kapis/g/v1/:resources/:name', '/oauth/authorize'];
+const routes = paths.map((path) => doing(() => undefined, path));
 const gateway: Gateway = {
   prefixes: new Set(['api']),
   access: authenticated,
@@ -77,7 +72,7 @@ test.each([
   ['a request outside the resources is not kept', 'GET', '/oauth/authorize?state=a', false],
   ['a request with a secret parameter is not kept', 'GET', '/kapis/g/v1/nodes?access_token=a', false],
   ['a request with a token is not kept', 'GET', '/kapis/g/v1/nodes?name=bearer+abc', false],
-  ['a request to a pod is not kept', 'GET', '/api/v1/namespaces/a/pods/b/proxy/path?key=a', false],
+  ['a request for a subresource is not kept', 'GET', '/api/v1/namespaces/a/pods/b/proxy/path?key=a', false],
   ['a long request is not kept', 'GET', `/kapis/g/v1/nodes?name=${'x'.repeat(600)}`, false],
 ])('the parsed target of %s', (_, method, url, isKept) => {
   const filter = newFilter();
