@@ -16,7 +16,7 @@ import {
 } from '../apimachinery/visible-namespaces.ts';
 import { eventStream } from '../apimachinery/watch/response.ts';
 import { collectionPath, type ResourceDefinition } from '../cluster/catalogue/resource.ts';
-import { selectedBy, selectingIn } from './selected-by.ts';
+import { selectedBy, selectingObjects } from './selected-by.ts';
 
 const json = 'application/json';
 
@@ -83,7 +83,7 @@ export function authorizeRead(
   request: AuthenticatedRequest,
 ): ReadGrant | Promise<ReadGrant> {
   const { context } = request;
-  return selectingIn(definition, context).length === 0 && isKnownUnrestricted(access, context, definition)
+  return selectingObjects(definition, context).length === 0 && isKnownUnrestricted(access, context, definition)
     ? { mediaType: mediaTypeOf(request), scope: everything, selected: [] }
     : reviewRead(access, definition, request);
 }

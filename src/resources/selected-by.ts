@@ -1,8 +1,7 @@
 /** Filters for objects that another object selects, such as the pods of a Service. */
 import { copied } from '../runtime/bounded-cache.ts';
 import type { RequestContext } from '../http/route.ts';
-import { labelOf } from '../cluster/cache/selection.ts';
-import type { StoredObject } from '../cluster/cache/stored-object.ts';
+import { labelOf, type StoredObject } from '../cluster/cache/stored-object.ts';
 import { decodeObject, readFromCache, acquireCache } from '../cluster/catalogue/read-cache.ts';
 import { inIndex, sharedFilter, type ObjectFilter } from '../apimachinery/list/filters.ts';
 import type { ResourceDefinition, SelectedBy } from '../cluster/catalogue/resource.ts';
@@ -13,7 +12,7 @@ type Labels = readonly (readonly [string, string])[];
 type Selected = Pick<ResourceDefinition<unknown>, 'selectedBy'>;
 
 /** Returns the selecting objects that the query names. */
-export const selectingIn = (
+export const selectingObjects = (
   { selectedBy: all = {} }: Selected,
   { query }: Pick<RequestContext, 'query'>,
 ): readonly { readonly by: SelectedBy; readonly name: string }[] =>
@@ -34,7 +33,7 @@ export async function selectedBy(
 ): Promise<readonly ObjectFilter<unknown>[]> {
   const filters: ObjectFilter<unknown>[] = [];
   // The name is copied, because the filter may be cached and a substring would keep the whole URL in memory.
-  for (const { by, name } of selectingIn(definition, context))
+  for (const { by, name } of selectingObjects(definition, context))
     filters.push(await filterBy(access, by, copied(name), context));
   return filters;
 }
@@ -91,7 +90,7 @@ export async function followSelecting(
   const stops: (() => void)[] = [];
   const stop = (): void => stops.forEach((one) => one());
   try {
-    for (const { by, name } of selectingIn(definition, context)) {
+    for (const { by, name } of selectingObjects(definition, context)) {
       const { resource, labels } = by;
       const handle = await acquireCache(catalogue, await catalogue.find(resource, signal), { signal });
       stops.push(() => handle.release());

@@ -1,7 +1,8 @@
 /** Filters of lists and watches, parsed from the text of parameters. */
 import { isDeepStrictEqual } from 'node:util';
-import { labelOf, type IndexName, type ObjectFilter } from '../../cluster/cache/selection.ts';
-import type { StoredObject } from '../../cluster/cache/stored-object.ts';
+import type { IndexedValues, IndexName } from '../../cluster/cache/indexes.ts';
+import type { ObjectFilter } from '../../cluster/cache/selection.ts';
+import { labelOf, type StoredObject } from '../../cluster/cache/stored-object.ts';
 import type { ResourceDefinition } from '../../cluster/catalogue/resource.ts';
 import { parseFieldPath, scalarAt } from './field-path.ts';
 import { matcher, parseFieldSelector, parseLabelSelector, type LabelRequirement } from './selectors.ts';
@@ -14,7 +15,7 @@ type Filters = readonly ObjectFilter<unknown>[];
 export function sharedFilter<F>(
   key: string,
   passes: (object: StoredObject<F>) => boolean,
-  indexed?: ObjectFilter<F>['indexed'],
+  indexed?: IndexedValues,
 ): ObjectFilter<F> {
   return Object.assign((object: StoredObject<F>) => passes(object), {
     key,
@@ -26,7 +27,7 @@ export function sharedFilter<F>(
 const lookUp = (key: string, passes: (object: StoredObject<unknown>) => boolean): ObjectFilter<unknown> =>
   Object.assign(sharedFilter(key, passes), { isLookUp: true as const });
 
-export const inIndex = (index: IndexName, values: readonly string[]): ObjectFilter<unknown>['indexed'] => ({
+export const inIndex = (index: IndexName, values: readonly string[]): IndexedValues => ({
   index,
   values,
 });
@@ -86,7 +87,7 @@ export function labelFilters(text: string): Filters {
 }
 
 /** Returns an index entry that contains all matching objects, if one of the requirements has an index. */
-function indexedOf(requirements: readonly LabelRequirement[]): ObjectFilter<unknown>['indexed'] {
+function indexedOf(requirements: readonly LabelRequirement[]): IndexedValues | undefined {
   const one = requirements.find(({ operator }) => operator === '=' || operator === 'in');
   return one === undefined ? undefined : inIndex(`label ${one.key}`, one.values);
 }

@@ -4,6 +4,7 @@
  */
 import { BoundedCache, InProgress } from '../../runtime/bounded-cache.ts';
 import type { Change } from './history.ts';
+import { Indexes, type IndexedValues, type IndexSource } from './indexes.ts';
 import { byName, follow, stateAfter, type Compare } from './order.ts';
 import { sortInSlices, visitInSlices, type SignalSource } from '../../runtime/slice.ts';
 import type { StoredObject } from './stored-object.ts';
@@ -14,12 +15,10 @@ export interface ObjectFilter<F> {
   /** Full description of the condition. A selection is cached only if all its filters have a key. */
   readonly key?: string;
   /** All objects that pass have one of these values in the index. */
-  readonly indexed?: { readonly index: IndexName; readonly values: readonly string[] };
+  readonly indexed?: IndexedValues;
   /** True if the filter searches the bytes of the object, which is slower than all other filters. */
   readonly isLookUp?: true;
 }
-
-export type IndexName = 'name' | 'namespace' | 'uid' | `label ${string}`;
 
 export interface ObjectOrder<F> {
   /** Full description of the order. */
@@ -73,9 +72,6 @@ const maxKeyLength = 1024;
 const minVisited = 128;
 /** Maximum filters of all cached selections that search the bytes of each changed object. */
 const maxLookUps = 64;
-const maxIndexes = 32;
-
-type Index = Map<string, Set<Stored>>;
 
 interface Selection {
   readonly passes: (object: Stored) => boolean;
@@ -107,35 +103,22 @@ function followChange({ passes, compare, objects }: Selection, change: Change<un
   );
 }
 
-function indexChange(index: Index, name: IndexName, change: Change<unknown>): void {
-  const { previous } = change;
-  const after = stateAfter(change);
-  if (previous !== undefined) remove(index, valueIn(previous, name), previous);
-  if (after !== undefined) insert(index, valueIn(after, name), after);
-}
-
 /** Store from which selections are made. */
-export interface SelectionSource {
+export interface SelectionSource extends IndexSource {
   readonly size: number;
   /** Returns the objects in an order that the store maintains; undefined for other orders. */
   ordered(key: string): readonly Stored[] | undefined;
-  all(): Iterable<Stored>;
-  /** Current position in the history. */
-  readonly position: number;
-  /** Returns the changes from a position in the history; undefined if any of these changes is missing. */
-  changesFrom(position: number): readonly Change<unknown>[] | undefined;
 }
 
 export class Selections {
   readonly #source: SelectionSource;
   readonly #cached = new BoundedCache<Selection>(selections);
   readonly #inProgress = new InProgress<Promise<void>>('selections_in_progress');
-  /** Indexes, least recently used first. */
-  readonly #indexes = new Map<IndexName, Index>();
-  readonly #indexing = new InProgress<Promise<void>>('indexes_in_progress');
+  readonly #indexes: Indexes;
 
   constructor(source: SelectionSource) {
     this.#source = source;
+    this.#indexes = new Indexes(source);
   }
 
   /**
@@ -192,7 +175,7 @@ export class Selections {
       bytes += pointerSize * selection.objects.length;
       return bytes <= this.#maxBytes;
     });
-    for (const [name, index] of this.#indexes) indexChange(index, name, change);
+    this.#indexes.change(change);
   }
 
   /** Removes all selections and indexes. */
@@ -212,12 +195,13 @@ export class Selections {
     const passes = all(filters);
     const lookUps = filters.filter(({ isLookUp }) => isLookUp).length;
     const { compare, sort = (passed) => sortInSlices(passed, compare, waiting) } = order;
+    const indexed = filters.flatMap((filter) => filter.indexed ?? []);
     let orderAll = filters.length > 0;
     for (;;) {
-      for (const { indexed } of filters) if (indexed !== undefined) await this.#indexed(indexed.index, waiting);
+      for (const { index } of indexed) await this.#indexes.ensure(index, waiting);
       // Changes after this position are applied below.
       const { position } = source;
-      const narrowed = this.#narrowed(filters);
+      const narrowed = this.#indexes.candidates(indexed);
       const maintained = this.#ordered(order);
       const ordered = isWorthSorting(narrowed?.length ?? source.size, source.size) ? undefined : maintained;
       const candidates = ordered?.slice() ?? narrowed ?? [...source.all()];
@@ -248,68 +232,6 @@ export class Selections {
     return key === undefined ? undefined : this.#cached.get(key)?.objects;
   }
 
-  /** Returns the candidates from the most selective index; undefined without an index. */
-  #narrowed(filters: readonly ObjectFilter<unknown>[]): Stored[] | undefined {
-    let smallest: Set<Stored>[] | undefined;
-    let minSize = Infinity;
-    for (const { indexed } of filters) {
-      if (indexed === undefined) continue;
-      const index = this.#indexes.get(indexed.index);
-      // Other requests may have evicted the index in the meantime.
-      if (index === undefined) continue;
-      const sets = [...new Set(indexed.values)].flatMap((value) => index.get(value) ?? []);
-      const size = sets.reduce((sum, set) => sum + set.size, 0);
-      if (size >= minSize) continue;
-      minSize = size;
-      smallest = sets;
-    }
-    return smallest?.flatMap((set) => [...set]);
-  }
-
-  /**
-   * Creates an index unless it exists. Works in slices, so that the event loop is not blocked. Concurrent callers share
-   * the work. Throws the signal's reason if the signal is aborted.
-   */
-  async #indexed(name: IndexName, waiting: SignalSource): Promise<void> {
-    for (;;) {
-      const index = this.#indexes.get(name);
-      if (index !== undefined) {
-        // Moves the index to the end: it is now the most recently used.
-        this.#indexes.delete(name);
-        this.#indexes.set(name, index);
-        return;
-      }
-      const inProgress = this.#indexing.get(name);
-      if (inProgress === undefined) {
-        const creation = this.#makeIndex(name, waiting).finally(() => this.#indexing.delete(name));
-        this.#indexing.set(
-          name,
-          creation.catch(() => undefined),
-        );
-        await creation;
-      } else {
-        await inProgress;
-        waiting.signal.throwIfAborted();
-      }
-    }
-  }
-
-  async #makeIndex(name: IndexName, waiting: SignalSource): Promise<void> {
-    const { position } = this.#source;
-    const index: Index = new Map();
-    await visitInSlices([...this.#source.all()], waiting, (object) => {
-      insert(index, valueIn(object, name), object);
-    });
-    const changes = this.#source.changesFrom(position);
-    if (changes === undefined) return;
-    for (const change of changes) indexChange(index, name, change);
-    this.#indexes.set(name, index);
-    for (const [first] of this.#indexes) {
-      if (this.#indexes.size <= maxIndexes) break;
-      this.#indexes.delete(first);
-    }
-  }
-
   #cache(key: string, selection: Selection): void {
     this.#cached.set(key, selection);
     this.#cached.trim(this.#maxBytes);
@@ -331,31 +253,4 @@ function keyOf(filters: readonly ObjectFilter<unknown>[], { key }: ObjectOrder<u
   }
   const text = JSON.stringify(keys);
   return text.length > maxKeyLength ? undefined : text;
-}
-
-function valueIn(object: Stored, index: IndexName): string | undefined {
-  if (index === 'name' || index === 'namespace' || index === 'uid') return object[index];
-  return labelOf(object, index.slice('label '.length));
-}
-
-/**
- * Returns the value of a label; undefined if there is none. Ignores properties that every JavaScript object inherits.
- */
-export function labelOf({ labels }: StoredObject<unknown>, key: string): string | undefined {
-  const value: unknown = labels[key];
-  return typeof value === 'string' ? value : undefined;
-}
-
-function insert(index: Index, value: string | undefined, object: Stored): void {
-  if (value === undefined) return;
-  const set = index.get(value);
-  if (set === undefined) index.set(value, new Set([object]));
-  else set.add(object);
-}
-
-function remove(index: Index, value: string | undefined, object: Stored): void {
-  if (value === undefined) return;
-  const set = index.get(value);
-  set?.delete(object);
-  if (set?.size === 0) index.delete(value);
 }

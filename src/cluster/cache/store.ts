@@ -4,12 +4,13 @@
  * pkg/storage/cacher/watch_cache.go).
  */
 import { Arena } from './arena.ts';
+import { findDifferences } from './differences.ts';
 import { History, maxChanges, type Change } from './history.ts';
 import type { ChangeType } from '../client/kube-object.ts';
 import { byName, withReplaced, follow, orders, stateAfter, type OrderName } from './order.ts';
 import { Selections, type ObjectFilter, type ObjectOrder } from './selection.ts';
 import type { SignalSource } from '../../runtime/slice.ts';
-import type { StoredObject } from './stored-object.ts';
+import { storeKeyOf, type StoredObject } from './stored-object.ts';
 
 export interface StoreListener<F> {
   change(change: Change<F>): void;
@@ -34,9 +35,6 @@ const maxPlainBytes = 384 * 1024 * 1024;
 const maxSingleChanges = 100;
 /** Approximate bytes of an object in the V8 heap. */
 const indexSize = 1024;
-
-const keyOf = (object: { namespace: string; name: string }): string =>
-  object.namespace === '' ? object.name : `${object.namespace}/${object.name}`;
 
 export class Store<F> {
   readonly #objects = new Map<string, StoredObject<F>>();
@@ -82,7 +80,7 @@ export class Store<F> {
 
   /** `namespace` is '' at cluster scope. */
   get(namespace: string, name: string): StoredObject<F> | undefined {
-    return this.#objects.get(keyOf({ namespace, name }));
+    return this.#objects.get(storeKeyOf({ namespace, name }));
   }
 
   /** Returns all objects in an order. The array is live: read it synchronously. */
@@ -143,7 +141,7 @@ export class Store<F> {
     const before = new Map<string, StoredObject<F> | undefined>();
     const after = new Set<StoredObject<F>>();
     for (const { object, previous } of changes) {
-      const key = keyOf(object);
+      const key = storeKeyOf(object);
       if (before.has(key)) continue;
       before.set(key, previous);
       const present = this.#objects.get(key);
@@ -185,31 +183,18 @@ export class Store<F> {
   replace(items: readonly StoredObject<F>[], resourceVersion: number): void {
     if (this.#resourceVersion === 0 || resourceVersion < this.#resourceVersion)
       return this.#reset(items, resourceVersion);
-    const present = new Set(items.map(keyOf));
-    const changes: Change<F>[] = [];
-    const removed: Removed<F>[] = [];
-    for (const [key, previous] of this.#objects)
-      if (!present.has(key)) removed.push({ previous, latest: resourceVersion });
-    for (const object of items) {
-      const previous = this.#objects.get(keyOf(object));
-      const version = object.resourceVersion;
-      if (previous === undefined) changes.push({ type: 'ADDED', resourceVersion: version, object, previous });
-      else if (previous.uid !== object.uid) {
-        removed.push({ previous, latest: version - 1 });
-        changes.push({ type: 'ADDED', resourceVersion: version, object, previous: undefined });
-      } else if (previous.resourceVersion !== version)
-        changes.push({ type: 'MODIFIED', resourceVersion: version, object, previous });
-    }
+    const changes = findDifferences(this.#objects, items, {
+      since: this.#resourceVersion,
+      until: resourceVersion,
+      max: maxChanges,
+    });
     // The history is too short for all the changes.
-    if (changes.length + removed.length > maxChanges) return this.#reset(items, resourceVersion);
-    const all = changes
-      .concat(deletions(removed, this.#resourceVersion, new Set(items.map((object) => object.resourceVersion))))
-      .toSorted((a, b) => a.resourceVersion - b.resourceVersion);
-    if (all.length <= maxSingleChanges) for (const change of all) this.#record(change);
-    else this.#recordAll(all);
+    if (changes === undefined) return this.#reset(items, resourceVersion);
+    if (changes.length <= maxSingleChanges) for (const change of changes) this.#record(change);
+    else this.#recordAll(changes);
     this.#arena.retain(new Set(this.#objects.values()));
     if (resourceVersion > this.#resourceVersion) {
-      this.#history.addGap(this.#resourceVersion, resourceVersion, all.at(-1)?.resourceVersion ?? 0);
+      this.#history.addGap(this.#resourceVersion, resourceVersion, changes.at(-1)?.resourceVersion ?? 0);
       for (const listener of this.#listeners) listener.gap?.(this.#resourceVersion, resourceVersion);
     }
     this.bookmark(resourceVersion);
@@ -218,7 +203,7 @@ export class Store<F> {
   /** Applies a change that a watch reported. The change may be part of the store already. */
   apply(type: ChangeType, object: StoredObject<F>): void {
     const { resourceVersion } = object;
-    const previous = this.#objects.get(keyOf(object));
+    const previous = this.#objects.get(storeKeyOf(object));
     const isKnown = type === 'DELETED' ? previous === undefined : previous?.resourceVersion === resourceVersion;
     // `hold` has moved the object to the arena, where it would remain until the next list.
     if (isKnown) this.#arena.discard(object);
@@ -241,7 +226,7 @@ export class Store<F> {
    */
   #reset(items: readonly StoredObject<F>[], resourceVersion: number): void {
     this.#objects.clear();
-    for (const object of items) this.#objects.set(keyOf(object), object);
+    for (const object of items) this.#objects.set(storeKeyOf(object), object);
     for (const name of orderNames) this.#orders[name] = items.toSorted(orders[name]);
     this.#snapshot = undefined;
     this.#selections.clear();
@@ -280,10 +265,10 @@ export class Store<F> {
     const { object, previous } = change;
     const after = stateAfter(change);
     if (after === undefined) {
-      this.#objects.delete(keyOf(object));
+      this.#objects.delete(storeKeyOf(object));
       this.#arena.retire(object);
     } else {
-      this.#objects.set(keyOf(object), after);
+      this.#objects.set(storeKeyOf(object), after);
       this.#arena.add(after);
     }
     if (previous !== undefined) this.#arena.retire(previous);
@@ -293,33 +278,4 @@ export class Store<F> {
     this.#history.add(change);
     for (const listener of this.#listeners) listener.change(change);
   }
-}
-
-/** An object that was deleted at an unknown resourceVersion up to `latest`. */
-interface Removed<F> {
-  readonly previous: StoredObject<F>;
-  readonly latest: number;
-}
-
-/**
- * Returns the deletions of objects that a list no longer contains. Their resourceVersions after `since` are unknown.
- * Each deletion gets the lowest unused version, so that the deletions precede most other changes. A client that has
- * received only some of the changes, and resumes at another replica, may still miss a deletion, because the real order
- * is unknown.
- */
-function deletions<F>(removed: readonly Removed<F>[], since: number, used: ReadonlySet<number>): Change<F>[] {
-  let unused = since;
-  return removed
-    .toSorted((a, b) => a.latest - b.latest)
-    .map(({ previous, latest }) => {
-      do unused += 1;
-      while (used.has(unused));
-      const resourceVersion = Math.min(unused, latest);
-      return {
-        type: 'DELETED',
-        resourceVersion,
-        object: previous.withResourceVersion(resourceVersion),
-        previous,
-      };
-    });
 }

@@ -298,3 +298,15 @@ function concat(pieces: readonly Buffer[], length: number): Buffer {
   for (const piece of pieces) at += piece.copy(memory, at);
   return memory;
 }
+
+/** Returns `namespace/name`, or only the name of a cluster-scoped object (client-go MetaNamespaceKeyFunc). */
+export const storeKeyOf = ({ namespace, name }: Pick<StoredObject<unknown>, 'namespace' | 'name'>): string =>
+  namespace === '' ? name : `${namespace}/${name}`;
+
+/**
+ * Returns the value of a label; undefined if there is none. Ignores properties that every JavaScript object inherits.
+ */
+export function labelOf({ labels }: StoredObject<unknown>, key: string): string | undefined {
+  const value: unknown = labels[key];
+  return typeof value === 'string' ? value : undefined;
+}

@@ -1,4 +1,4 @@
-import { describe, expect, test } from '@jest/globals';
+import { describe, expect, jest, test } from '@jest/globals';
 import * as fc from 'fast-check';
 import { randomBytes } from 'node:crypto';
 import type { KubeObject } from '../../../../src/cluster/client/kube-object.ts';
@@ -7,7 +7,7 @@ import type { OrderName } from '../../../../src/cluster/cache/order.ts';
 import { MalformedResponseError } from '../../../../src/cluster/cache/json-scan.ts';
 import { ManagedFields } from '../../../../src/cluster/cache/managed-fields.ts';
 import { Store } from '../../../../src/cluster/cache/store.ts';
-import { storeObject, type StoredObject } from '../../../../src/cluster/cache/stored-object.ts';
+import { storeObject, StoredObject } from '../../../../src/cluster/cache/stored-object.ts';
 import { changesAfter } from '../../../labs/cluster-fakes.ts';
 
 type Stored = StoredObject<null>;
@@ -290,6 +290,22 @@ describe('the object cache of a resource', () => {
     expect(calls).toEqual(['reset']);
     expect(store.size).toBe(10_001);
     expect(store.history.since).toBe(20_000);
+  });
+
+  test('no deletion is created when a list removes more objects than the history can hold', () => {
+    const store = new Store<null>();
+    store.replace(
+      Array.from({ length: 10_001 }, (_, index) => stored(`n${index}`, 1 + index)),
+      20_000,
+    );
+    const calls: string[] = [];
+    store.subscribe({ change: () => calls.push('change'), reset: () => calls.push('reset') });
+    const copy = jest.spyOn(StoredObject.prototype, 'withResourceVersion');
+    store.replace([], 30_000);
+    expect(copy).not.toHaveBeenCalled();
+    copy.mockRestore();
+    expect(calls).toEqual(['reset']);
+    expect(store.size).toBe(0);
   });
 
   test('the object cache of a resource is reset when the cluster was restored from a backup', () => {
