@@ -1,6 +1,6 @@
 /** Impersonation by kube-apiserver's headers (k8s.io/apiserver pkg/endpoints/filters/impersonation). */
 import type { IncomingMessage } from 'node:http';
-import type { Identity } from '../cluster/client/client.ts';
+import type { ServerIdentity } from '../cluster/client/client.ts';
 import { badRequest, forbidden } from '../runtime/errors.ts';
 import { assertAllowed, type Authorizer, type ResourceAttributes } from './authorizers/authorizer.ts';
 import { headerValues, identityText } from './identity-headers.ts';
@@ -84,7 +84,7 @@ function rightsFor({
 export interface ImpersonationRules {
   readonly authorizer: Authorizer;
   /** Returns the identity of this server, which is allowed to impersonate everyone. */
-  readonly ownIdentity: () => Promise<Identity>;
+  readonly ownIdentity: () => Promise<ServerIdentity>;
 }
 
 /** Throws 403 if the user is this server, because impersonating it would grant all rights. */

@@ -1,4 +1,4 @@
-import type { Identity } from '../cluster/client/client.ts';
+import type { ServerIdentity } from '../cluster/client/client.ts';
 import type { Request, Response } from 'express';
 import type { AuditRecord } from '../audit/record.ts';
 import type { UserInfo } from '../auth/user.ts';
@@ -211,5 +211,5 @@ export interface Gateway extends MatchedRoute {
    * Returns the identity with which requests are forwarded. Nobody is allowed to impersonate this identity. Throws
    * KubeError.
    */
-  readonly ownIdentity: () => Promise<Identity>;
+  readonly ownIdentity: () => Promise<ServerIdentity>;
 }

@@ -1,5 +1,5 @@
 import { PassThrough, Readable } from 'node:stream';
-import type { Cluster, Identity, KubeRequest, KubeResponse } from '../../src/cluster/client/client.ts';
+import type { Cluster, ServerIdentity, KubeRequest, KubeResponse } from '../../src/cluster/client/client.ts';
 import { systemClock, type Clock } from '../../src/runtime/time.ts';
 import { KubeError, unreachable } from '../../src/cluster/client/kube-error.ts';
 import type { ChangeType, KubeObject } from '../../src/cluster/client/kube-object.ts';
@@ -292,7 +292,10 @@ export class MemoryClient implements Cluster {
   after: (request: SeenRequest) => void | Promise<void> = () => undefined;
   ownAudiences: readonly string[] = [];
   ownIssuer: string | undefined;
-  ownIdentity: Identity = { username: 'system:serviceaccount:platform-system:platform-apiserver', uid: 'own-uid' };
+  ownIdentity: ServerIdentity = {
+    username: 'system:serviceaccount:platform-system:platform-apiserver',
+    uid: 'own-uid',
+  };
   readonly #cluster: MemoryCluster;
   readonly #held: (() => void)[] = [];
   #holding = false;
@@ -348,7 +351,7 @@ export class MemoryClient implements Cluster {
 
   audiences = async (): Promise<readonly string[]> => this.ownAudiences;
   issuer = async (): Promise<string | undefined> => this.ownIssuer;
-  identity = async (): Promise<Identity> => this.ownIdentity;
+  identity = async (): Promise<ServerIdentity> => this.ownIdentity;
 
   close = async (): Promise<void> => this.#upstream?.close();
 

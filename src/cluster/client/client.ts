@@ -3,15 +3,15 @@
  * and gives no access to the bytes of the response.
  */
 import { Readable } from 'node:stream';
-import { isDeepStrictEqual } from 'node:util';
 import { StatusError } from '../../runtime/errors.ts';
 import { Slots } from '../../runtime/slots.ts';
 import { systemClock, type Clock } from '../../runtime/time.ts';
 import { inClientSpan } from '../../runtime/tracing.ts';
 import { KubeError, unreachable } from './kube-error.ts';
-import { fileAccess, inClusterAccess, type ClusterAccess, type TLSOptions } from './access.ts';
+import { fileAccess, inClusterAccess, type ClusterAccess } from './access.ts';
+import { ServerCredential } from './credential.ts';
 import { createUpstream, type Upstream } from './upstream.ts';
-import { addressOf, connectionOptions, Connections, type Address } from '../wire/connections.ts';
+import { Connections, type Address } from '../wire/connections.ts';
 import {
   streamed,
   whole,
@@ -52,14 +52,11 @@ export type KubeClient = Pick<ApiserverClient, 'stream' | 'json' | 'audiences' |
 /** Client that can also forward the requests of callers. */
 export type Cluster = Pick<ApiserverClient, keyof KubeClient | 'upstream' | 'identity'>;
 
-/** The identity that kube-apiserver sees. */
-export interface Identity {
+/** Identity of this server, as kube-apiserver sees it. */
+export interface ServerIdentity {
   readonly username: string;
   readonly uid?: string;
 }
-
-/** Milliseconds after which the credential is read again. */
-const credentialLife = 10_000;
 
 /**
  * Maximum connections by purpose, so that data traffic never delays control traffic. 'control': sessions, token
@@ -93,56 +90,7 @@ export async function createKubeClient({
 }): Promise<Cluster> {
   const access = load();
   const tls = await access.tls();
-  return new ApiserverClient(new Credential(load, access, tls, clock));
-}
-
-/** Credential of this server and CA of the cluster. Their files are read again after `credentialLife`. */
-class Credential {
-  readonly address: { -readonly [K in keyof Address]: Address[K] };
-  readonly #load: () => ClusterAccess;
-  readonly #clock: Clock;
-  #access: ClusterAccess | undefined;
-  #tls: TLSOptions;
-  #read: { readonly headers: Record<string, string>; readonly at: number } | undefined;
-
-  constructor(load: () => ClusterAccess, access: ClusterAccess, tls: TLSOptions, clock: Clock) {
-    this.#load = load;
-    this.#access = access;
-    this.#tls = tls;
-    this.#clock = clock;
-    this.address = addressOf(access.server, tls);
-  }
-
-  /**
-   * Keeps the last credential if the files cannot be read, for example while only one file of a new certificate and key
-   * pair is written.
-   */
-  async headers(): Promise<Record<string, string>> {
-    const last = this.#read;
-    const now = this.#clock.monotonic();
-    if (last !== undefined && now - last.at <= credentialLife) return last.headers;
-    const headers = await this.#readFiles().catch((error: unknown) => {
-      if (last === undefined) throw error;
-      return last.headers;
-    });
-    this.#read = { headers, at: now };
-    return headers;
-  }
-
-  async #readFiles(): Promise<Record<string, string>> {
-    this.#access ??= this.#load();
-    const tls = await this.#access.tls();
-    // Changed options replace all connections.
-    if (!isDeepStrictEqual(tls, this.#tls)) this.address.tls = connectionOptions(tls);
-    this.#tls = tls;
-    return await this.#access.headers();
-  }
-
-  /** Makes the next request read the kubeconfig again, because kube-apiserver rejected the credential. */
-  renew(): void {
-    this.#access = undefined;
-    this.#read = undefined;
-  }
+  return new ApiserverClient(new ServerCredential(load, access, tls, clock));
 }
 
 type Send<Body> = (
@@ -154,7 +102,7 @@ type Send<Body> = (
 class ApiserverClient {
   readonly upstream: Upstream;
   readonly #address: Address;
-  readonly #credential: Credential;
+  readonly #credential: ServerCredential;
   readonly #lanes: Readonly<Record<Lane, Connections>>;
   readonly #callers = new Slots(callerSlots);
   /**
@@ -163,9 +111,9 @@ class ApiserverClient {
    * watches.
    */
   readonly #watches: Connections;
-  #identity: { readonly credential: object; readonly review: Promise<Identity> } | undefined;
+  #identity: { readonly credential: object; readonly review: Promise<ServerIdentity> } | undefined;
 
-  constructor(credential: Credential) {
+  constructor(credential: ServerCredential) {
     const { address } = credential;
     this.#address = address;
     this.#credential = credential;
@@ -197,7 +145,7 @@ class ApiserverClient {
    * token is opaque or there is no ServiceAccount token.
    */
   async audiences(): Promise<readonly string[]> {
-    return claimsOf(await this.#credential.headers()).audiences;
+    return (await this.#credential.claims()).audiences;
   }
 
   /**
@@ -205,14 +153,14 @@ class ApiserverClient {
    * undefined if the token is opaque or there is no ServiceAccount token.
    */
   async issuer(): Promise<string | undefined> {
-    return claimsOf(await this.#credential.headers()).issuer;
+    return (await this.#credential.claims()).issuer;
   }
 
   /**
    * Returns this server's own identity (SelfSubjectReview). The identity is read again whenever the credential is read
    * again. Throws KubeError.
    */
-  async identity(): Promise<Identity> {
+  async identity(): Promise<ServerIdentity> {
     const credential = await this.#credential.headers();
     if (this.#identity?.credential === credential) return await this.#identity.review;
     const review = this.#reviewSelf();
@@ -224,8 +172,8 @@ class ApiserverClient {
     return await review;
   }
 
-  async #reviewSelf(): Promise<Identity> {
-    const { status } = await this.json<{ readonly status: { readonly userInfo: Identity } }>(
+  async #reviewSelf(): Promise<ServerIdentity> {
+    const { status } = await this.json<{ readonly status: { readonly userInfo: ServerIdentity } }>(
       '/apis/authentication.k8s.io/v1/selfsubjectreviews',
       {
         method: 'POST',
@@ -305,20 +253,3 @@ class ApiserverClient {
 }
 
 const isWatch = ({ query }: KubeRequest): boolean => query?.['watch'] !== undefined;
-
-interface TokenClaims {
-  readonly issuer: string | undefined;
-  readonly audiences: readonly string[];
-}
-
-/** Returns no claims for a token that is not a JWT: the tokens of some clouds are opaque. */
-function claimsOf({ Authorization: header }: Readonly<Record<string, string>>): TokenClaims {
-  try {
-    const payload = Buffer.from(header?.split('.')[1] ?? '', 'base64url').toString('utf8');
-    const { iss, aud } = JSON.parse(payload) as { iss?: unknown; aud?: unknown };
-    const audiences = [aud].flat().filter((audience) => typeof audience === 'string');
-    return { issuer: typeof iss === 'string' ? iss : undefined, audiences };
-  } catch {
-    return { issuer: undefined, audiences: [] };
-  }
-}

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { impersonatedUser } from '../../../src/auth/impersonation-request.ts';
 import type { Attributes } from '../../../src/auth/authorizers/authorizer.ts';
-import type { Identity } from '../../../src/cluster/client/client.ts';
+import type { ServerIdentity } from '../../../src/cluster/client/client.ts';
 import { unreachable } from '../../../src/cluster/client/kube-error.ts';
 import type { UserInfo } from '../../../src/auth/user.ts';
 
@@ -21,7 +21,7 @@ const textOf = (attributes: Attributes): string => {
 async function impersonate(
   headers: readonly string[],
   missing?: string,
-  identity: () => Promise<Identity> = ownIdentity,
+  identity: () => Promise<ServerIdentity> = ownIdentity,
 ): Promise<{ readonly user: UserInfo; readonly rights: string[] }> {
   const rights: string[] = [];
   const authorizer = {
