@@ -3,7 +3,6 @@
  * until it has been unused for some time. The cache is also stopped when the CustomResourceDefinition of the resource
  * changes or is deleted.
  */
-import { nearest } from '../../config/error-map.ts';
 import { noSuchPath, serviceUnavailable } from '../../runtime/errors.ts';
 import { repeat, type Clock } from '../../runtime/time.ts';
 import type { KubeClient } from '../client/client.ts';
@@ -15,7 +14,8 @@ import { CachedResource, type CacheFigures } from './cached-resource.ts';
 import { genericDefinition } from './generic.ts';
 import { ListMemory } from './list-memory.ts';
 import { MemoryLimit, retryAfter, type MemoryShare } from './memory-limit.ts';
-import type { ApiResource, Kind, Resource, ResourceDefinition } from './resource.ts';
+import { apiResourcesOf, idOf, nameOf, suggestionFor } from './names.ts';
+import type { ApiResource, GroupVersionResource, Kind, Resource, ResourceDefinition } from './resource.ts';
 import { withTimeout } from './waiting.ts';
 import { WatchRight } from './watch-right.ts';
 
@@ -59,13 +59,10 @@ const refusalDuration = 5_000;
  */
 const isOwn = (group: string): boolean => group === 'platform.io' || group.endsWith('.platform.io');
 
-/** Resources that are never cached, by resource and group. */
+/** Resources that are never cached, by `idOf`. */
 const neverCached = new Set(['secrets.']);
 
-const idOf = ({ group, resource }: { readonly group: string; readonly resource: string }): string =>
-  `${resource}.${group}`;
-const keyOf = (of: { readonly group: string; readonly version: string; readonly resource: string }): string =>
-  `${idOf(of)}/${of.version}`;
+const keyOf = (resource: GroupVersionResource): string => `${idOf(resource)}/${resource.version}`;
 
 /** Milliseconds for which a resource that did not fit is reported after it can be requested again. */
 const warningLife = 10 * 60_000;
@@ -148,7 +145,7 @@ export class Catalogue {
     }
     const discovered = discovery.resolve(name);
     if (discovered === undefined) {
-      const suggestion = this.#suggestion(name);
+      const suggestion = suggestionFor(name, discovery);
       throw noSuchPath(
         `the cluster serves no resource ${JSON.stringify(name)}; ${suggestion === undefined ? 'use the plural name, such as "deployments" or "deployments.apps"' : `did you mean ${JSON.stringify(suggestion)}?`}`,
       );
@@ -194,57 +191,20 @@ export class Catalogue {
     return this.#handleOf(this.#start(key, discovered, definition));
   }
 
-  /** Resources that callers can name, for discovery on /kapis. */
+  /** Resources that callers can read, for discovery on /kapis. Listed again when discovery has changed. */
   get apiResources(): readonly ApiResource[] {
     const { discovery } = this.#options;
     if (this.#listed?.of !== discovery.resources)
-      this.#listed = { of: discovery.resources, resources: this.#apiResources() };
+      this.#listed = { of: discovery.resources, resources: apiResourcesOf(discovery) };
     return this.#listed.resources;
   }
 
-  /** Figures of the caches, by `{plural}.{group}`. */
+  /** Figures of the caches, by `nameOf`: `{plural}.{group}`, or `{plural}` in the core group. */
   figures(): ReadonlyMap<string, CacheFigures> {
     const figures = new Map<string, CacheFigures>();
     for (const cached of this.#permanent) figures.set(nameOf(cached.definition.underlying), cached.figures());
     for (const { discovered, resource } of this.#caches.values()) figures.set(nameOf(discovered), resource.figures());
     return figures;
-  }
-
-  /** Returns the plural name of a resource for its kind, singular name or short name. */
-  #suggestion(name: string): string | undefined {
-    const { discovery } = this.#options;
-    const wanted = name.toLowerCase();
-    const suggestion = discovery.resources.find(({ resource, kind, singular, shortNames }) =>
-      [resource, kind.toLowerCase(), singular, ...shortNames].includes(wanted),
-    );
-    if (suggestion === undefined) {
-      const isQualified = name.includes('.');
-      return nearest(wanted, [
-        ...new Set(discovery.resources.map((one) => (isQualified ? nameOf(one) : one.resource))),
-      ]);
-    }
-    return discovery.resolve(suggestion.resource) === suggestion ? suggestion.resource : nameOf(suggestion);
-  }
-
-  #apiResources(): ApiResource[] {
-    const { discovery } = this.#options;
-    const versions = new Set<string>();
-    return discovery.resources.flatMap((discovered) => {
-      const { resource, group, singular, namespaced, kind, shortNames, verbs } = discovered;
-      const readable = ['get', 'list', 'watch'].filter((verb) => verbs.includes(verb));
-      // The preferred version comes first. Other versions are not listed.
-      if (readable.length === 0 || versions.has(idOf(discovered))) return [];
-      versions.add(idOf(discovered));
-      const isFirst = discovery.resolve(resource) === discovered;
-      return {
-        name: isFirst ? resource : `${resource}.${group}`,
-        singularName: singular,
-        namespaced,
-        kind,
-        verbs: readable,
-        ...(shortNames.length === 0 || !isFirst ? {} : { shortNames }),
-      };
-    });
   }
 
   #handleOf(cache: ActiveCache): CacheHandle {
@@ -348,9 +308,6 @@ export class Catalogue {
     return true;
   }
 }
-
-const nameOf = ({ group, resource }: { readonly group: string; readonly resource: string }): string =>
-  group === '' ? resource : `${resource}.${group}`;
 
 const notDiscovered = () => serviceUnavailable('the resources of the cluster are not known yet', 1);
 
