@@ -1,9 +1,8 @@
 /** Streams a request to kube-apiserver and the response back to the caller, each at the pace of its reader. */
 import type { Request, Response } from 'express';
-import { ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
 import type { ServerHttp2Stream } from 'node:http2';
-import { badGateway, serviceUnavailable, type StatusError, unauthorized } from '../runtime/errors.ts';
+import { serviceUnavailable, type StatusError, unauthorized } from '../runtime/errors.ts';
 import type { RequestContext } from '../http/route.ts';
 import { chunksOf } from '../http/request/body-chunks.ts';
 import { cutIfUnread, cutOff } from '../http/response/cut-off.ts';
@@ -16,6 +15,7 @@ import {
   type Upstream,
 } from '../cluster/client/upstream.ts';
 import { headersDown, headersUp } from './headers.ts';
+import { valuesByName, writeHead } from './response-head.ts';
 import { startTimer, type StopTimer } from './response-timer.ts';
 import { upstreamIdentityOf, type UserInfo } from '../auth/user.ts';
 import type { UpstreamIdentity } from '../cluster/client/impersonation.ts';
@@ -179,7 +179,7 @@ class ResponseForwarder implements ResponseHandler {
 
   onEnd(trailers: string[]): void {
     if (this.#isOver) return;
-    if (trailers.length > 0) this.#res.addTrailers(Object.fromEntries(pairsOf(headersDown(trailers))));
+    if (trailers.length > 0) this.#res.addTrailers(Object.fromEntries(valuesByName(headersDown(trailers))));
     this.#isOver = true;
     clearTimeout(this.#later);
     this.#res.end(this.#length === 0 ? undefined : this.#taken());
@@ -238,76 +238,4 @@ export function ownRefusal(upstream: Upstream, status: number, { info }: Request
   if (status !== 401 || info.subresource === 'proxy') return undefined;
   upstream.renewCredential();
   return serviceUnavailable("kube-apiserver does not accept this server's credentials", 1);
-}
-
-/** Headers that can have only one value in HTTP/2. Node rejects a response with more values. */
-const single = new Set([
-  'age',
-  'content-encoding',
-  'content-language',
-  'content-length',
-  'content-location',
-  'content-md5',
-  'content-range',
-  'content-type',
-  'date',
-  'dnt',
-  'etag',
-  'expires',
-  'last-modified',
-  'location',
-  'retry-after',
-  'tk',
-  'x-content-type-options',
-  // Node also limits these request headers to one value.
-  'authorization',
-  'from',
-  'host',
-  'if-match',
-  'if-modified-since',
-  'if-none-match',
-  'if-range',
-  'if-unmodified-since',
-  'max-forwards',
-  'range',
-  'referer',
-  'upgrade-insecure-requests',
-  'user-agent',
-]);
-
-/** Returns all values by name, but only the first value of each header in `single`. */
-function pairsOf(headers: readonly string[]): [string, string[]][] {
-  const values = new Map<string, string[]>();
-  for (let at = 0; at < headers.length; at += 2) {
-    const name = (headers[at] ?? '').toLowerCase();
-    const earlier = values.get(name) ?? [];
-    if (earlier.length === 0 || !single.has(name)) values.set(name, [...earlier, headers[at + 1] ?? '']);
-  }
-  return [...values];
-}
-
-/**
- * Characters of a reason phrase (RFC 9112 section 4). Node accepts other characters in a response that it receives, but
- * refuses to write them.
- */
-const phrase = /^[\t\x20-\x7e\x80-\xff]*$/;
-
-/**
- * Removes the default headers of this server from the response, and writes the status and headers that kube-apiserver
- * returned. Throws StatusError 502 if Node cannot write them.
- */
-export function writeHead(res: Response, status: number, message: string | undefined, headers: string[]): void {
-  for (const name of ['Cache-Control', 'X-Content-Type-Options']) res.removeHeader(name);
-  try {
-    // HTTP/2 has no reason phrase, and Node would keep only one value of each header.
-    if (res instanceof ServerResponse)
-      res.writeHead(status, message !== undefined && phrase.test(message) ? message : undefined, headers);
-    else {
-      for (const [name, values] of pairsOf(headers)) (res as Response).setHeader(name, values);
-      (res as Response).writeHead(status);
-    }
-  } catch (cause) {
-    for (const [name] of pairsOf(headers)) if (name !== 'audit-id') res.removeHeader(name);
-    throw badGateway('kube-apiserver returned a response that cannot be forwarded', { cause });
-  }
 }

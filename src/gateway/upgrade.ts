@@ -10,7 +10,8 @@ import { pipeline } from 'node:stream/promises';
 import type { RequestContext } from '../http/route.ts';
 import { cutIfUnread } from '../http/response/cut-off.ts';
 import type { UpgradedConnection, Upstream } from '../cluster/client/upstream.ts';
-import { callerOf, ownRefusal, requestAborted, writeHead } from './proxy.ts';
+import { callerOf, ownRefusal, requestAborted } from './proxy.ts';
+import { writeHead } from './response-head.ts';
 import { headersDown, headersUp } from './headers.ts';
 import { startTimer } from './response-timer.ts';
 
