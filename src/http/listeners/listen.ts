@@ -11,16 +11,12 @@ import http2, {
   type ServerHttp2Stream,
 } from 'node:http2';
 import net, { type AddressInfo, type Socket } from 'node:net';
-import { randomUUID } from 'node:crypto';
-import { Duplex } from 'node:stream';
 import type { SecureContextOptions } from 'node:tls';
-import { badRequest, headersTooLarge, methodNotAllowed, timeout, type StatusError } from '../../runtime/errors.ts';
 import type { HttpHandler } from './http-handler.ts';
-import type { oauthErrorSchema } from '../meta-schemas.ts';
-import type { TypeOf } from '../schema.ts';
+import { currentResponse } from './current-response.ts';
+import { refuseHandshake, refuseRequest, refuseTunnel } from './refusals.ts';
 import { serveHandshakes } from './web-socket.ts';
 import { cutConnection } from '../response/cut-off.ts';
-import { usesOAuthErrors } from '../response/write-error.ts';
 
 /** Limits of HTTP/1.1 clients on both listeners, in bytes and milliseconds. */
 const http1 = {
@@ -41,74 +37,6 @@ const idleInterval = 50;
 const streamlessInterval = 15_000;
 const maxConnections = 20_000;
 const maxStreams = 1_000;
-/** Milliseconds for the client to read the response before the connection is cut. */
-const linger = 2_000;
-/** Maximum bytes of a malformed request that are searched for the method and the path. */
-const maxRequestLine = 512;
-
-/** Writes the error of a request for which Node has created no response. `path` is '' if it is unknown. */
-function writeRawError(socket: Duplex, status: number, problem: StatusError, path = ''): void {
-  const content = usesOAuthErrors(path)
-    ? ({ error: 'invalid_request', error_description: problem.message } satisfies TypeOf<typeof oauthErrorSchema>)
-    : { ...problem.toStatus(), code: status };
-  const body = `${JSON.stringify(content)}\n`;
-  const headers = {
-    'Audit-Id': randomUUID(),
-    'Cache-Control': 'no-cache, private',
-    'X-Content-Type-Options': 'nosniff',
-    ...problem.headers,
-    'Content-Type': 'application/json',
-    'Content-Length': Buffer.byteLength(body),
-    Connection: 'close',
-  };
-  // Node has detached the socket and removed its own error listener.
-  socket.on('error', () => undefined);
-  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
-  socket.end(`HTTP/1.1 ${status} ${http.STATUS_CODES[status] ?? ''}\r\n${lines.join('')}\r\n${body}`);
-  const cut = setTimeout(() => socket.destroy(), linger);
-  socket.once('close', () => clearTimeout(cut));
-}
-
-/** Returns the path in the last packet, if the packet starts with a request. */
-const pathOf = ({ rawPacket }: { readonly rawPacket?: Buffer }): string | undefined =>
-  /^[A-Z]+ (\/[^ ?]*)/.exec(rawPacket?.toString('latin1', 0, maxRequestLine) ?? '')?.[1];
-
-/** Returns the response that node:http is writing to the connection. */
-function responseOn(socket: Duplex): http.ServerResponse | undefined {
-  const { _httpMessage: response } = socket as Duplex & { _httpMessage?: http.ServerResponse | null };
-  return response ?? undefined;
-}
-
-/** Handles a request that Node's parser refused. */
-function refuse(error: Error & { code?: string; rawPacket?: Buffer }, socket: Duplex): void {
-  // The error response must not be written into the middle of another response.
-  if (error.code === 'ECONNRESET' || !socket.writable || responseOn(socket)?.headersSent === true) socket.destroy();
-  else if (error.code === 'HPE_HEADER_OVERFLOW') writeRawError(socket, 431, headersTooLarge());
-  else if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT')
-    writeRawError(socket, 408, timeout('the request did not arrive in time'));
-  else writeRawError(socket, 400, badRequest('the request is not well-formed HTTP'), pathOf(error));
-}
-
-/**
- * Ends a connection without TLS. A plain HTTP request gets a response, as in Go: Node has closed the TLS socket, but
- * not yet the TCP socket.
- */
-function refuseHandshake(error: Error & { code?: string }, socket: Socket & { readonly _parent?: Socket }): void {
-  const { _parent: plain } = socket;
-  if (error.code === 'ERR_SSL_HTTP_REQUEST' && plain?.writable === true)
-    writeRawError(plain, 400, badRequest('Client sent an HTTP request to an HTTPS server: use https://'));
-  socket.destroy();
-}
-
-/** Refuses CONNECT. */
-function refuseTunnel(_req: unknown, peer: Duplex | Http2ServerResponse): void {
-  if (peer instanceof Duplex) writeRawError(peer, 405, methodNotAllowed(['GET', 'HEAD', 'POST']));
-  else
-    peer
-      .on('error', () => undefined)
-      .writeHead(405)
-      .end();
-}
 
 /**
  * Makes the server close the connection after the response, unless a filter sends 100 Continue. Without 100 Continue,
@@ -241,7 +169,7 @@ export async function listenHTTP(handle: HttpHandler, address: Address): Promise
   const server = http.createServer(http1, handle);
   const sockets = new Sockets(server);
   server.maxConnections = maxConnections;
-  server.on('clientError', refuse);
+  server.on('clientError', refuseRequest);
   server.on('connect', refuseTunnel);
   // RFC 9110 section 10.1.1: servers are allowed to ignore unknown expectations.
   server.on('checkExpectation', handle);
@@ -255,7 +183,7 @@ export async function listenHTTP(handle: HttpHandler, address: Address): Promise
     drain: () => drain(server),
     close: async ({ grace, idle }) => {
       const timer = setTimeout(() => {
-        for (const socket of sockets.open) cutConnection(responseOn(socket)?.req.httpVersion ?? '', socket);
+        for (const socket of sockets.open) cutConnection(currentResponse(socket)?.req.httpVersion ?? '', socket);
       }, grace);
       await closed(server, idle, () => server.closeIdleConnections());
       clearTimeout(timer);
@@ -297,7 +225,7 @@ export async function listenTLS(
   const secure = new WeakSet<object>();
   server.maxConnections = maxConnections;
   server.on('clientError', (error: Error, socket: Socket) =>
-    secure.has(socket) ? refuse(error, socket) : refuseHandshake(error, socket),
+    secure.has(socket) ? refuseRequest(error, socket) : refuseHandshake(error, socket),
   );
   server.on('session', (session) => {
     sessions.set(session, closeStreamless(session));

@@ -10,6 +10,7 @@ import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { isWebSocketRequest, subprotocolOf } from '../../auth/authenticators/web-socket-request.ts';
 import { badRequest } from '../../runtime/errors.ts';
+import { currentResponse } from './current-response.ts';
 import type { HttpHandler } from './http-handler.ts';
 import { ClientFrames } from './web-socket-frames.ts';
 
@@ -34,12 +35,6 @@ interface Upgrading {
   on(event: 'upgrade', listener: (req: IncomingMessage, socket: Duplex, head: Buffer) => void): unknown;
 }
 
-/** Returns true if a response to an earlier, pipelined request is still being written. */
-function isResponding(socket: Socket): boolean {
-  const { _httpMessage: current } = socket as Socket & { _httpMessage?: object | null };
-  return Boolean(current);
-}
-
 /** Returns true for the older protocol of kubectl exec, attach and port-forward, which only kube-apiserver supports. */
 const isSPDYRequest = ({ httpVersion, headers }: IncomingMessage): boolean =>
   headers.upgrade?.toLowerCase() === 'spdy/3.1' &&
@@ -57,7 +52,7 @@ const hasBody = ({ headers }: IncomingMessage): boolean =>
 export function serveHandshakes(server: object, handle: HttpHandler): void {
   const upgrading = server as Upgrading;
   upgrading.shouldUpgradeCallback = (req) =>
-    (isWebSocketRequest(req) || isSPDYRequest(req)) && !hasBody(req) && !isResponding(req.socket);
+    (isWebSocketRequest(req) || isSPDYRequest(req)) && !hasBody(req) && currentResponse(req.socket) === undefined;
   upgrading.on('upgrade', (req, socket, head) => {
     // Node has detached the connection and removed its own error listener.
     socket.on('error', () => undefined);
