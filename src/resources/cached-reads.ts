@@ -7,7 +7,7 @@ import { expired, notFound, serviceUnavailable } from '../runtime/errors.ts';
 import type { RequestContext } from '../http/route.ts';
 import { inIndex, sharedFilter, type ObjectFilter } from '../apimachinery/list/filters.ts';
 import type { WatchOptions } from '../apimachinery/list/list-options.ts';
-import { parsedOnce } from '../http/request/parameters.ts';
+import { memoizedParser } from '../http/request/parameters.ts';
 import { kapisObjectParameters } from '../apimachinery/list/kapis-parameters.ts';
 import { pageOf, queriesOf, type KindQueries, type ListQuery } from '../apimachinery/list/query.ts';
 import { ResourceResponses } from '../apimachinery/list/resource-responses.ts';
@@ -107,7 +107,7 @@ export class CachedReads<F> implements ReadHandlers {
     this.#recheckAccess = { ...access, authorizer: rechecking(access.authorizer) };
     this.#lanes = lanes;
     this.#queries = queriesOf(resource.definition);
-    this.#parseList = parsedOnce(this.#queries.list);
+    this.#parseList = memoizedParser(this.#queries.list);
     this.#responses = new ResourceResponses(resource.definition);
     this.#watches = new Watches(resource.store);
   }

@@ -5,7 +5,7 @@ import { gatewayAuthenticator } from '../../src/auth/authenticators/strategies.t
 import type { UserInfo } from '../../src/auth/user.ts';
 import type { Exchange } from '../../src/http/exchange.ts';
 import { routing } from '../../src/http/filters/routing.ts';
-import { parsedOnce } from '../../src/http/request/parameters.ts';
+import { memoizedParser } from '../../src/http/request/parameters.ts';
 import { RequestTarget } from '../../src/http/request-target.ts';
 import type { Route } from '../../src/http/route.ts';
 import { nodes } from '../../src/resources/kinds/index.ts';
@@ -31,7 +31,7 @@ export function repeatedTarget(routes: readonly Route[]): Compared {
 export function repeatedQuery(): Compared {
   const { list } = queriesOf(nodes);
   const { query } = new RequestTarget(page);
-  const parse = parsedOnce(list);
+  const parse = memoizedParser(list);
   return {
     name: 'the list query of a repeated GET',
     min: 5,

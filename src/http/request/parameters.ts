@@ -179,7 +179,7 @@ function parsed(name: string, schema: z.ZodType, given: unknown, problems: Probl
  * Returns a parser that caches its results per query object, which requests with the same target share
  * (filters/routing.ts). The results must not be modified, and must not depend on the time.
  */
-export function parsedOnce<Q extends object>(parameters: QueryParameters<Q>): (query: URLSearchParams) => Q {
+export function memoizedParser<Q extends object>(parameters: QueryParameters<Q>): (query: URLSearchParams) => Q {
   const results = new WeakMap<URLSearchParams, Q>();
   return (query) => {
     let result = results.get(query);

@@ -3,7 +3,7 @@ import * as fc from 'fast-check';
 import {
   flagParameter,
   integerParameter,
-  parsedOnce,
+  memoizedParser,
   queryParameters,
 } from '../../../../src/http/request/parameters.ts';
 import { described, list, text } from '../../../../src/http/schema.ts';
@@ -136,7 +136,7 @@ test('an unknown query parameter is looked up once, however often it is repeated
 });
 
 test('a query object is parsed once, and an invalid one is refused each time', () => {
-  const parse = parsedOnce(parameters);
+  const parse = memoizedParser(parameters);
   const query = new URLSearchParams('limit=10');
   expect(parse(query)).toMatchObject({ limit: 10 });
   expect(parse(query)).toBe(parse(query));
