@@ -38,7 +38,7 @@ const singleValueHeaders = new Set([
   'user-agent',
 ]);
 
-/** Returns the values of each header by lower-case name, but only the first value of a header in `singleValueHeaders`. */
+/** Returns the values of each header by lower-case name: only the first value of headers in `singleValueHeaders`. */
 export function valuesByName(headers: readonly string[]): [string, string[]][] {
   const values = new Map<string, string[]>();
   for (let at = 0; at < headers.length; at += 2) {

@@ -3,6 +3,7 @@
  * only for the log. `http/response/write-error.ts` is the only file that serializes errors.
  */
 
+import { qualifiedName, type GroupResource } from './group-resource.ts';
 import { maxMessage, maxProblems, shortened } from './problems.ts';
 
 /** Values of metav1.StatusReason (k8s.io/apimachinery pkg/apis/meta/v1/types.go) that this server returns. */
@@ -117,14 +118,6 @@ export class StatusError extends Error {
   }
 }
 
-/** Resource in an error message: the plural and its group ('' for the core group). */
-export interface GroupResource {
-  readonly group: string;
-  readonly resource: string;
-}
-
-const qualified = ({ group, resource }: GroupResource): string => (group === '' ? resource : `${resource}.${group}`);
-
 const about = ({ group, resource }: GroupResource, name: string): StatusDetails => ({
   ...(name === '' ? {} : { name }),
   ...(group === '' ? {} : { group }),
@@ -173,12 +166,12 @@ export const forbidden = (
   new StatusError(
     'Forbidden',
     403,
-    `${qualified(resource)}${name === '' ? '' : ` ${JSON.stringify(name)}`} is forbidden: ${detail}`,
+    `${qualifiedName(resource)}${name === '' ? '' : ` ${JSON.stringify(name)}`} is forbidden: ${detail}`,
     { details: about(resource, name), ...options },
   );
 
 export const alreadyExists = (resource: GroupResource, name: string): StatusError =>
-  new StatusError('AlreadyExists', 409, `${qualified(resource)} ${JSON.stringify(name)} already exists`, {
+  new StatusError('AlreadyExists', 409, `${qualifiedName(resource)} ${JSON.stringify(name)} already exists`, {
     details: about(resource, name),
   });
 
@@ -187,7 +180,7 @@ export const forbiddenPath = (detail: string): StatusError =>
   new StatusError('Forbidden', 403, `forbidden: ${detail}`, { details: {} });
 
 export const notFound = (resource: GroupResource, name: string): StatusError =>
-  new StatusError('NotFound', 404, `${qualified(resource)} ${JSON.stringify(name)} not found`, {
+  new StatusError('NotFound', 404, `${qualifiedName(resource)} ${JSON.stringify(name)} not found`, {
     details: about(resource, name),
   });
 

@@ -1,6 +1,6 @@
 /**
- * Authentication by the front proxy and by tokens. New tokens pass passport, with one strategy for each place of a token.
- * A strategy that finds no token fails, and passport tries the next strategy. The first token found decides.
+ * Authentication by the front proxy and by tokens. New tokens pass passport, with one strategy for each place of a
+ * token. A strategy that finds no token fails, and passport tries the next strategy. The first token found decides.
  */
 import type { Request } from 'express';
 import passport, { type AuthenticateOptions, type Strategy, type StrategyCreatedStatic } from 'passport';
@@ -102,8 +102,8 @@ async function verifyNew(
 }
 
 /**
- * Creates an authenticator that returns undefined, without a promise, for a request without a token, so that the request
- * does not wait. With a callback, passport does not write the response.
+ * Creates an authenticator that returns undefined, without a promise, for a request without a token, so that the
+ * request does not wait. With a callback, passport does not write the response.
  */
 function authenticateBy(strategies: readonly Strategy[]): Authenticator {
   const authenticator = new passport.Passport();

@@ -1,6 +1,7 @@
 /** Differences between the objects of a store and the objects of a later list. */
 import type { Change } from './history.ts';
-import { storeKeyOf, type StoredObject } from './stored-object.ts';
+import { namespacedName } from '../client/kube-object.ts';
+import type { StoredObject } from './stored-object.ts';
 
 /**
  * Returns the changes that turn the objects of a store, by key, into the items of a list, ordered by resourceVersion;
@@ -11,12 +12,12 @@ export function findDifferences<F>(
   items: readonly StoredObject<F>[],
   { since, until, max }: { readonly since: number; readonly until: number; readonly max: number },
 ): Change<F>[] | undefined {
-  const present = new Set(items.map(storeKeyOf));
+  const present = new Set(items.map(namespacedName));
   const changes: Change<F>[] = [];
   const removed: Removed<F>[] = [];
   for (const [key, previous] of objects) if (!present.has(key)) removed.push({ previous, latest: until });
   for (const object of items) {
-    const previous = objects.get(storeKeyOf(object));
+    const previous = objects.get(namespacedName(object));
     const version = object.resourceVersion;
     if (previous === undefined) changes.push({ type: 'ADDED', resourceVersion: version, object, previous });
     else if (previous.uid !== object.uid) {

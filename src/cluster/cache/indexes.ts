@@ -40,8 +40,8 @@ export class Indexes {
   }
 
   /**
-   * Creates an index, or marks an existing index as used. Works in slices, so that the event loop is not blocked. Concurrent callers share
-   * the work. Throws the signal's reason if the signal is aborted.
+   * Creates an index, or marks an existing index as used. Works in slices, so that the event loop is not blocked.
+   * Concurrent callers share the work. Throws the signal's reason if the signal is aborted.
    */
   async ensure(name: IndexName, waiting: SignalSource): Promise<void> {
     for (;;) {

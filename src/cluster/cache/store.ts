@@ -6,11 +6,11 @@
 import { Arena } from './arena.ts';
 import { findDifferences } from './differences.ts';
 import { History, maxChanges, type Change } from './history.ts';
-import type { ChangeType } from '../client/kube-object.ts';
+import { namespacedName, type ChangeType } from '../client/kube-object.ts';
 import { byName, withReplaced, follow, orders, stateAfter, type OrderName } from './order.ts';
 import { Selections, type ObjectFilter, type ObjectOrder } from './selection.ts';
 import type { SignalSource } from '../../runtime/slice.ts';
-import { storeKeyOf, type StoredObject } from './stored-object.ts';
+import type { StoredObject } from './stored-object.ts';
 
 export interface StoreListener<F> {
   change(change: Change<F>): void;
@@ -80,7 +80,7 @@ export class Store<F> {
 
   /** `namespace` is '' at cluster scope. */
   get(namespace: string, name: string): StoredObject<F> | undefined {
-    return this.#objects.get(storeKeyOf({ namespace, name }));
+    return this.#objects.get(namespacedName({ namespace, name }));
   }
 
   /** Returns all objects in an order. The array is live: read it synchronously. */
@@ -141,7 +141,7 @@ export class Store<F> {
     const before = new Map<string, StoredObject<F> | undefined>();
     const after = new Set<StoredObject<F>>();
     for (const { object, previous } of changes) {
-      const key = storeKeyOf(object);
+      const key = namespacedName(object);
       if (before.has(key)) continue;
       before.set(key, previous);
       const present = this.#objects.get(key);
@@ -203,7 +203,7 @@ export class Store<F> {
   /** Applies a change that a watch reported. The change may be part of the store already. */
   apply(type: ChangeType, object: StoredObject<F>): void {
     const { resourceVersion } = object;
-    const previous = this.#objects.get(storeKeyOf(object));
+    const previous = this.#objects.get(namespacedName(object));
     const isKnown = type === 'DELETED' ? previous === undefined : previous?.resourceVersion === resourceVersion;
     // `hold` has moved the object to the arena, where it would remain until the next list.
     if (isKnown) this.#arena.discard(object);
@@ -226,7 +226,7 @@ export class Store<F> {
    */
   #reset(items: readonly StoredObject<F>[], resourceVersion: number): void {
     this.#objects.clear();
-    for (const object of items) this.#objects.set(storeKeyOf(object), object);
+    for (const object of items) this.#objects.set(namespacedName(object), object);
     for (const name of orderNames) this.#orders[name] = items.toSorted(orders[name]);
     this.#snapshot = undefined;
     this.#selections.clear();
@@ -265,10 +265,10 @@ export class Store<F> {
     const { object, previous } = change;
     const after = stateAfter(change);
     if (after === undefined) {
-      this.#objects.delete(storeKeyOf(object));
+      this.#objects.delete(namespacedName(object));
       this.#arena.retire(object);
     } else {
-      this.#objects.set(storeKeyOf(object), after);
+      this.#objects.set(namespacedName(object), after);
       this.#arena.add(after);
     }
     if (previous !== undefined) this.#arena.retire(previous);

@@ -299,10 +299,6 @@ function concat(pieces: readonly Buffer[], length: number): Buffer {
   return memory;
 }
 
-/** Returns `namespace/name`, or only the name of a cluster-scoped object (client-go MetaNamespaceKeyFunc). */
-export const storeKeyOf = ({ namespace, name }: Pick<StoredObject<unknown>, 'namespace' | 'name'>): string =>
-  namespace === '' ? name : `${namespace}/${name}`;
-
 /**
  * Returns the value of a label; undefined if there is none. Ignores properties that every JavaScript object inherits.
  */

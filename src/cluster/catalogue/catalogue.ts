@@ -4,6 +4,7 @@
  * changes or is deleted.
  */
 import { noSuchPath, serviceUnavailable } from '../../runtime/errors.ts';
+import { qualifiedName } from '../../runtime/group-resource.ts';
 import { repeat, type Clock } from '../../runtime/time.ts';
 import type { KubeClient } from '../client/client.ts';
 import type { DiscoveredResource, Discovery } from '../discovery.ts';
@@ -14,7 +15,7 @@ import { CachedResource, type CacheFigures } from './cached-resource.ts';
 import { genericDefinition } from './generic.ts';
 import { ListMemory } from './list-memory.ts';
 import { MemoryLimit, retryAfter, type MemoryShare } from './memory-limit.ts';
-import { apiResourcesOf, idOf, nameOf, suggestionFor } from './names.ts';
+import { apiResourcesOf, idOf, suggestionFor } from './names.ts';
 import type { ApiResource, GroupVersionResource, Kind, Resource, ResourceDefinition } from './resource.ts';
 import { withTimeout } from './waiting.ts';
 import { WatchRight } from './watch-right.ts';
@@ -125,7 +126,7 @@ export class Catalogue {
   /** Caches a resource while the catalogue runs, regardless of the memory limit. */
   cachePermanently<F>(definition: ResourceDefinition<F>): CachedResource<F> {
     this.#options.registerResource(definition.served.resource);
-    const share = this.#memory.share(nameOf(definition.underlying), true);
+    const share = this.#memory.share(qualifiedName(definition.underlying), true);
     const { client, log } = this.#options;
     const cached = new CachedResource(definition, {
       client,
@@ -187,7 +188,7 @@ export class Catalogue {
     // `#changed` only stops existing caches, so a change during the review is detected here.
     const now = discovery.find(discovered);
     if (now === undefined || !isSame(now, discovered))
-      throw serviceUnavailable(`the definition of ${nameOf(discovered)} has changed; try again`, 1);
+      throw serviceUnavailable(`the definition of ${qualifiedName(discovered)} has changed; try again`, 1);
     return this.#handleOf(this.#start(key, discovered, definition));
   }
 
@@ -199,11 +200,12 @@ export class Catalogue {
     return this.#listed.resources;
   }
 
-  /** Figures of the caches, by `nameOf`: `{plural}.{group}`, or `{plural}` in the core group. */
+  /** Figures of the caches, by `qualifiedName`. */
   figures(): ReadonlyMap<string, CacheFigures> {
     const figures = new Map<string, CacheFigures>();
-    for (const cached of this.#permanent) figures.set(nameOf(cached.definition.underlying), cached.figures());
-    for (const { discovered, resource } of this.#caches.values()) figures.set(nameOf(discovered), resource.figures());
+    for (const cached of this.#permanent) figures.set(qualifiedName(cached.definition.underlying), cached.figures());
+    for (const { discovered, resource } of this.#caches.values())
+      figures.set(qualifiedName(discovered), resource.figures());
     return figures;
   }
 
@@ -224,9 +226,9 @@ export class Catalogue {
   #start(key: string, discovered: DiscoveredResource, definition: ResourceDefinition<unknown>): ActiveCache {
     const { client, log, registerResource, rights } = this.#options;
     registerResource(discovered.resource);
-    const share = this.#memory.share(nameOf(discovered));
+    const share = this.#memory.share(qualifiedName(discovered));
     const interrupted = (cause?: Error) =>
-      serviceUnavailable(`${nameOf(discovered)} can no longer be watched; try again`, 1, cause);
+      serviceUnavailable(`${qualifiedName(discovered)} can no longer be watched; try again`, 1, cause);
     const refuse = (cause: Error): void => {
       rights.forget(discovered);
       this.#refuse(key, interrupted(cause), undefined);
@@ -239,7 +241,7 @@ export class Catalogue {
         try {
           share.hold(bytes);
         } catch (error) {
-          log.warn('resource exceeds the cache memory', { resource: nameOf(discovered), bytes, error });
+          log.warn('resource exceeds the cache memory', { resource: qualifiedName(discovered), bytes, error });
           this.#refuse(key, error as Error, error as Error);
           throw error;
         }
@@ -279,16 +281,19 @@ export class Catalogue {
     this.#caches.delete(key);
     cache.resource.stop(reason);
     cache.share.release();
-    this.#options.log.info('resource cache stopped', { resource: nameOf(cache.discovered), reason: reason.message });
+    this.#options.log.info('resource cache stopped', {
+      resource: qualifiedName(cache.discovered),
+      reason: reason.message,
+    });
   }
 
   /** Stops the caches of resources that have changed or that the cluster no longer serves. */
   #changed(): void {
     for (const [key, { discovered }] of this.#caches) {
       const now = this.#options.discovery.find(discovered);
-      if (now === undefined) this.#stop(key, noSuchPath(`the cluster no longer serves ${nameOf(discovered)}`));
+      if (now === undefined) this.#stop(key, noSuchPath(`the cluster no longer serves ${qualifiedName(discovered)}`));
       else if (!isSame(now, discovered))
-        this.#stop(key, serviceUnavailable(`the definition of ${nameOf(discovered)} has changed; try again`, 1));
+        this.#stop(key, serviceUnavailable(`the definition of ${qualifiedName(discovered)} has changed; try again`, 1));
     }
     for (const key of this.#refused.keys()) this.#refused.delete(key);
   }

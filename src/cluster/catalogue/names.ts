@@ -1,18 +1,13 @@
-/** Names of the resources of the cluster: as identifiers, in messages and in discovery on /kapis. */
+/** Names of the resources of the cluster: as identifiers, in suggestions and in discovery on /kapis. */
 import { nearest } from '../../config/error-map.ts';
+import { qualifiedName, type GroupResource } from '../../runtime/group-resource.ts';
 import type { Discovery } from '../discovery.ts';
-import type { ApiResource, GroupVersionResource } from './resource.ts';
+import type { ApiResource } from './resource.ts';
 
-/** The fields of schema.GroupResource in Kubernetes. */
-type GroupResource = Pick<GroupVersionResource, 'group' | 'resource'>;
 type ServedResources = Pick<Discovery, 'resolve' | 'resources'>;
 
 /** Returns `{plural}.{group}`. In the core group, whose name is '', the dot remains: `secrets.` is unambiguous. */
 export const idOf = ({ group, resource }: GroupResource): string => `${resource}.${group}`;
-
-/** Returns `{plural}.{group}`, or only `{plural}` in the core group, for messages and metrics. */
-export const nameOf = ({ group, resource }: GroupResource): string =>
-  group === '' ? resource : `${resource}.${group}`;
 
 /**
  * Returns the name to suggest for a name that does not resolve: of the resource with this kind, singular name or short
@@ -26,9 +21,11 @@ export function suggestionFor(name: string, discovery: ServedResources): string 
   );
   if (suggestion === undefined) {
     const isQualified = name.includes('.');
-    return nearest(wanted, [...new Set(discovery.resources.map((one) => (isQualified ? nameOf(one) : one.resource)))]);
+    return nearest(wanted, [
+      ...new Set(discovery.resources.map((one) => (isQualified ? qualifiedName(one) : one.resource))),
+    ]);
   }
-  return discovery.resolve(suggestion.resource) === suggestion ? suggestion.resource : nameOf(suggestion);
+  return discovery.resolve(suggestion.resource) === suggestion ? suggestion.resource : qualifiedName(suggestion);
 }
 
 /** Returns the resources that callers can read, each in its preferred version, for discovery on /kapis. */

@@ -32,8 +32,10 @@ export interface KubeObject {
 export type ChangeType = 'ADDED' | 'MODIFIED' | 'DELETED';
 
 /** Returns `namespace/name`, or only the name of a cluster-scoped object (client-go MetaNamespaceKeyFunc). */
-export const keyOf = ({ metadata: { namespace, name } }: KubeObject): string =>
-  namespace === undefined || namespace === '' ? name : `${namespace}/${name}`;
+export const namespacedName = ({ namespace = '', name }: Pick<ObjectMeta, 'namespace' | 'name'>): string =>
+  namespace === '' ? name : `${namespace}/${name}`;
+
+export const keyOf = ({ metadata }: KubeObject): string => namespacedName(metadata);
 
 /** Returns the media type of metav1.PartialObjectMetadata or its list. */
 export const metadataAs = (kind: string): string => `application/json;as=${kind};g=meta.k8s.io;v=v1`;

@@ -15,8 +15,8 @@ interface Routing extends Match {
 }
 
 /**
- * Maximum number of cached results, and maximum length of their targets. A result takes about 3 KB, and up to 25 KB with
- * a query of many terms.
+ * Maximum number of cached results, and maximum length of their targets. A result takes about 3 KB, and up to 25 KB
+ * with a query of many terms.
  */
 const maxCached = 500;
 const maxLength = 256;

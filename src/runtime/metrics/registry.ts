@@ -110,8 +110,7 @@ export function collected<L extends LabelSet>(
     for (const [labels, value] of read?.() ?? []) this.inc(bounded(labels), value);
   }
   const metric = kind === 'counter' ? Counter : Gauge;
-  // The metric registers itself.
-  // oxlint-disable-next-line no-new
+  // oxlint-disable-next-line no-new -- the metric registers itself
   new metric({ ...options, collect });
   return {
     ...definition,

@@ -1,4 +1,5 @@
 /** Checks the rights of the server, which the chart grants to the ServiceAccount of the pods. */
+import { qualifiedName } from '../../../runtime/group-resource.ts';
 import { mapConcurrent } from '../../../runtime/promises.ts';
 import { chartRights, type PolicyRule } from '../chart-rights.ts';
 import { failed, ok, type Check } from '../check.ts';
@@ -112,6 +113,6 @@ export function attributesOf({ namespace, rules }: Pick<Grant, 'namespace' | 'ru
 }
 
 function describe({ verb, group, resource, subresource, name }: ResourceAttributes): string {
-  const full = [group === '' ? resource : `${resource}.${group}`, ...(subresource === undefined ? [] : [subresource])];
+  const full = [qualifiedName({ group, resource }), ...(subresource === undefined ? [] : [subresource])];
   return `${verb} ${full.join('/')}${name === undefined ? '' : ` "${name}"`}`;
 }

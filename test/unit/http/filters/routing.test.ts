@@ -67,19 +67,19 @@ test('a request is routed in the same way after any other requests as it is rout
 });
 
 test.each([
-  ['a GET of a resource is kept from its second request on', 'GET', '/kapis/g/v1/nodes?limit=10', true],
-  ['a request of another method is not kept', 'HEAD', '/kapis/g/v1/nodes?limit=10', false],
-  ['a request outside the resources is not kept', 'GET', '/oauth/authorize?state=a', false],
-  ['a request with a secret parameter is not kept', 'GET', '/kapis/g/v1/nodes?access_token=a', false],
-  ['a request with a token is not kept', 'GET', '/kapis/g/v1/nodes?name=bearer+abc', false],
-  ['a request for a subresource is not kept', 'GET', '/api/v1/namespaces/a/pods/b/proxy/path?key=a', false],
-  ['a long request is not kept', 'GET', `/kapis/g/v1/nodes?name=${'x'.repeat(600)}`, false],
-])('the parsed target of %s', (_, method, url, isKept) => {
+  ['a GET of a resource is cached from its second request on', 'GET', '/kapis/g/v1/nodes?limit=10', true],
+  ['a request of another method is not cached', 'HEAD', '/kapis/g/v1/nodes?limit=10', false],
+  ['a request outside the resources is not cached', 'GET', '/oauth/authorize?state=a', false],
+  ['a request with a secret parameter is not cached', 'GET', '/kapis/g/v1/nodes?access_token=a', false],
+  ['a request with a token is not cached', 'GET', '/kapis/g/v1/nodes?name=bearer+abc', false],
+  ['a request for a subresource is not cached', 'GET', '/api/v1/namespaces/a/pods/b/proxy/path?key=a', false],
+  ['a long request is not cached', 'GET', `/kapis/g/v1/nodes?name=${'x'.repeat(600)}`, false],
+])('the parsed target of %s', (_, method, url, isCached) => {
   const filter = newFilter();
   const first = routed(filter, method, url).target;
   const second = routed(filter, method, url).target;
   expect(second).not.toBe(first);
-  expect(routed(filter, method, url).target === second).toBe(isKept);
+  expect(routed(filter, method, url).target === second).toBe(isCached);
 });
 
 const collection = '/kapis/g/v1/nodes';
@@ -95,7 +95,7 @@ test('the parsed target of a request is dropped after 500 other repeated request
   expect(routed(filter, 'GET', collection).target).not.toBe(first);
 });
 
-test('the parsed target of a request is not kept if 500 other requests precede its repetition', () => {
+test('the parsed target of a request is not cached if 500 other requests precede its repetition', () => {
   const filter = newFilter();
   routed(filter, 'GET', collection);
   for (let at = 0; at < 500; at += 1) routed(filter, 'GET', `${collection}/n${at}`);
