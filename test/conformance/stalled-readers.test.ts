@@ -20,9 +20,13 @@ const kube = new FakeKubeApiserver();
 let lab: Lab;
 let token: string;
 let client: Socket | undefined;
-/** Server side of each connection. */
+/** Server side of each open connection. A later connection can have the port of one that was closed. */
 const accepted = new Set<Socket>();
-const accept = (message: unknown): void => void accepted.add((message as { socket: Socket }).socket);
+const accept = (message: unknown): void => {
+  const { socket } = message as { socket: Socket };
+  accepted.add(socket);
+  socket.once('close', () => accepted.delete(socket));
+};
 
 beforeAll(async () => {
   subscribe('net.server.socket', accept);
