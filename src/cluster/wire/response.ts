@@ -81,7 +81,7 @@ export function streamed(
           resolve({ status, headers: headersOf(raw), body });
         },
         onData: (chunk) => body.append(chunk),
-        onEnd: () => void body.push(null),
+        onEnd: () => body.finish(),
         onError: fail,
       },
     });
@@ -94,9 +94,22 @@ export function streamed(
   });
 }
 
+/**
+ * Response body. kube-apiserver flushes every 2 to 4 KB, and each push costs more than the copy of its data, so all data
+ * of one event-loop turn is pushed at once.
+ */
 class Body extends Readable {
   flow: ResponseFlow | undefined;
   readonly #end: () => void;
+  /** Data received in this turn. */
+  #pieces: Buffer[] = [];
+  readonly #pushPieces = (): void => {
+    if (this.#pieces.length === 0 || this.destroyed) return;
+    const [first, ...more] = this.#pieces;
+    const all = more.length === 0 ? first : Buffer.concat(this.#pieces);
+    this.#pieces = [];
+    if (!this.push(all)) this.flow?.pause();
+  };
 
   constructor(end: () => void) {
     super();
@@ -106,7 +119,13 @@ class Body extends Readable {
   }
 
   append(chunk: Buffer): void {
-    if (!this.push(chunk)) this.flow?.pause();
+    this.#pieces.push(chunk);
+    if (this.#pieces.length === 1) setImmediate(this.#pushPieces);
+  }
+
+  finish(): void {
+    this.#pushPieces();
+    this.push(null);
   }
 
   override _read(): void {
