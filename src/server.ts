@@ -73,8 +73,9 @@ export async function startServer(
   });
   const parts = buildParts(flags, { client, lifecycle, clock: systemClock, log });
   const listeners = lifecycle.add('listeners', new Listeners({ ...parts, ...buildHttpHandlers(parts) }));
-  const isReady = (): boolean => lifecycle.checks.every(({ problem }) => problem() === '');
-  lifecycle.add('garbage', new GarbageOfStart({ isReady, clock: systemClock }));
+  const hasStarted = (): boolean =>
+    parts.nodesCache.hasSynced() && lifecycle.checks.every(({ problem }) => problem() === '');
+  lifecycle.add('garbage', new GarbageOfStart({ hasStarted, clock: systemClock }));
   connections.read(() => listeners.figures.map(({ listener, connections: count }) => [{ listener }, count]));
   sentBytes.read(() => listeners.figures.map(({ listener, sentBytes: bytes }) => [{ listener }, bytes]));
   const limit = containerMemoryLimit();

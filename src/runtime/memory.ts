@@ -17,19 +17,20 @@ const checkEvery = 100;
 const collectGarbage = (): void => globalThis.gc?.({ type: 'major', execution: 'sync', flavor: 'last-resort' });
 
 /**
- * Collects the garbage of the start once the server is ready. V8 would keep this garbage while the server is idle: V8
- * frees memory when the program allocates little, but measures the rate of allocation only in its collections, the last
- * of which was during the start.
+ * Collects the garbage of the start once the start is complete. An earlier collection would interrupt the first lists,
+ * and shrink the memory for new objects. V8 would keep this garbage while the server is idle: V8 frees memory when the
+ * program allocates little, but measures the rate of allocation only in its collections, the last of which was during
+ * the start.
  */
 export class GarbageOfStart {
-  readonly #isReady: () => boolean;
+  readonly #hasStarted: () => boolean;
   readonly #clock: Clock;
   readonly #collect: () => void;
   readonly #stopped = new AbortController();
 
   /** Tests replace `collect`. */
-  constructor(options: { isReady: () => boolean; clock: Clock; collect?: () => void }) {
-    this.#isReady = options.isReady;
+  constructor(options: { hasStarted: () => boolean; clock: Clock; collect?: () => void }) {
+    this.#hasStarted = options.hasStarted;
     this.#clock = options.clock;
     this.#collect = options.collect ?? collectGarbage;
   }
@@ -45,7 +46,7 @@ export class GarbageOfStart {
   async #run(): Promise<void> {
     const { signal } = this.#stopped;
     do await sleep(this.#clock, checkEvery, signal);
-    while (!signal.aborted && !this.#isReady());
+    while (!signal.aborted && !this.#hasStarted());
     if (!signal.aborted) this.#collect();
   }
 }

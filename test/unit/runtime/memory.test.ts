@@ -14,9 +14,9 @@ test.each([
 
 function setUp() {
   const clock = new FakeClock();
-  const state = { isReady: false, collections: 0 };
+  const state = { hasStarted: false, collections: 0 };
   const garbage = new GarbageOfStart({
-    isReady: () => state.isReady,
+    hasStarted: () => state.hasStarted,
     clock,
     collect: () => (state.collections += 1),
   });
@@ -28,7 +28,7 @@ test('the garbage of the start is collected once, after the server is ready', as
   const { clock, state } = setUp();
   await clock.advance(60_000);
   expect(state.collections).toBe(0);
-  state.isReady = true;
+  state.hasStarted = true;
   await clock.advance(100);
   expect(state.collections).toBe(1);
   await clock.advance(600_000);
@@ -38,7 +38,7 @@ test('the garbage of the start is collected once, after the server is ready', as
 test('the garbage of the start is not collected after a stop', async () => {
   const { clock, state, garbage } = setUp();
   garbage.stop();
-  state.isReady = true;
+  state.hasStarted = true;
   await clock.advance(600_000);
   expect(state.collections).toBe(0);
   expect(clock.pending()).toEqual([]);
