@@ -7,7 +7,7 @@ import { KubeError } from '../cluster/client/kube-error.ts';
 import type { KubeObject } from '../cluster/client/kube-object.ts';
 import { MalformedResponseError, membersOf } from '../cluster/cache/json-scan.ts';
 import { ManagedFields } from '../cluster/cache/managed-fields.ts';
-import { splitList, withTypeMeta } from '../cluster/cache/kube-responses.ts';
+import { splitList } from '../cluster/cache/kube-responses.ts';
 import { storeObject, type StoredObject } from '../cluster/cache/stored-object.ts';
 import type { MemoryShare } from '../cluster/catalogue/memory-limit.ts';
 import { collectionPath, type ResourceDefinition } from '../cluster/catalogue/resource.ts';
@@ -153,12 +153,8 @@ export class UncachedResource {
       chunks.push(chunk as Buffer);
     }
     const { items, metadata, ...type } = splitList(Buffer.concat(chunks));
-    const objects = items.map((bytes) => {
-      const object = JSON.parse(bytes.toString('utf8')) as KubeObject;
-      const stored =
-        object.kind === undefined
-          ? this.stored({ ...type, ...object }, withTypeMeta(bytes, type.kind, type.apiVersion))
-          : this.stored(object, bytes);
+    const objects = items.map(({ bytes }) => {
+      const stored = this.stored({ ...type, ...(JSON.parse(bytes.toString('utf8')) as KubeObject) }, bytes);
       count(stored.length + stored.managedFieldsSize);
       return stored;
     });

@@ -42,20 +42,20 @@ function followLines(): Promise<void> {
   const last = new Map<string, Buffer>();
   let rest = Buffer.alloc(0);
   return new Promise((resolve) => {
-    get(`${url}${paths.core}?watch=true&sendInitialEvents=true`, { ca }, (response) =>
+    get(`${url}${paths.core}?watch=true`, { ca }, (response) => {
+      resolve();
       response.on('data', (chunk: Buffer) => {
         let start = 0;
         for (let end = chunk.indexOf(newline); end !== -1; end = chunk.indexOf(newline, start)) {
           const line = Buffer.concat([rest, chunk.subarray(start, end)]);
           rest = Buffer.alloc(0);
           start = end + 1;
-          if (line.includes('"BOOKMARK"')) resolve();
           last.set(/"name":"([^"]*)"/.exec(line.toString('latin1', 0, 200))?.[1] ?? '', Buffer.from(line));
           changes += 1;
         }
         rest = Buffer.concat([rest, chunk.subarray(start)]);
-      }),
-    );
+      });
+    });
   });
 }
 

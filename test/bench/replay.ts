@@ -47,23 +47,22 @@ function change(index: number): void {
   send({ type: 'MODIFIED', object });
 }
 
-/** Sends a streaming list. */
-function list(): void {
-  for (const [index, object] of nodes.entries()) {
-    object.metadata.resourceVersion ??= String(index + 1);
-    send({ type: 'ADDED', object });
-  }
-  const annotations = { 'k8s.io/initial-events-end': 'true' };
-  const metadata = { resourceVersion: String(resourceVersion), creationTimestamp: null, annotations };
-  send({ type: 'BOOKMARK', object: { kind: 'Node', apiVersion: 'v1', metadata } });
+/** Returns the list of the nodes, whose items have neither kind nor apiVersion. */
+function list(): object {
+  for (const [index, object] of nodes.entries()) object.metadata.resourceVersion ??= String(index + 1);
+  const items = nodes.map((object) => ({ ...object, kind: undefined, apiVersion: undefined }));
+  return { kind: 'NodeList', apiVersion: 'v1', metadata: { resourceVersion: String(resourceVersion) }, items };
 }
 
 const material = await newMaterial(['127.0.0.1'], Date.now());
 const server = createServer({ cert: material['tls.crt'], key: material['tls.key'] }, (req, res) => {
-  watch = res;
   res.writeHead(200, { 'Content-Type': 'application/json' });
+  if (!new URL(req.url ?? '', 'https://localhost').searchParams.has('watch')) {
+    res.end(JSON.stringify(list()));
+    return;
+  }
+  watch = res;
   res.flushHeaders();
-  if (new URL(req.url ?? '', 'https://localhost').searchParams.has('sendInitialEvents')) list();
 });
 server.listen(0, '127.0.0.1');
 await once(server, 'listening');

@@ -144,6 +144,14 @@ export class FakeCluster implements Pick<KubeClient, 'stream'> {
     });
   }
 
+  /** Responds to the last request with a list, and opens the watch that follows. Returns the request of the watch. */
+  async list(items: readonly unknown[], resourceVersion: string): Promise<FakeRequest> {
+    await this.last.respond(200, listOf(items, { resourceVersion }));
+    const watch = this.last;
+    await watch.open();
+    return watch;
+  }
+
   get last(): FakeRequest {
     const request = this.requests.at(-1);
     if (request === undefined) throw new Error('no request is pending');
@@ -167,17 +175,16 @@ export const configMap = (name: string, resourceVersion: string, data = {}): Kub
   data,
 });
 
-export const bookmark = (resourceVersion: string, initial = false): unknown => ({
+export const listOf = (items: readonly unknown[], metadata: object): object => ({
+  kind: 'ConfigMapList',
+  apiVersion: 'v1',
+  metadata,
+  items,
+});
+
+export const bookmark = (resourceVersion: string): unknown => ({
   type: 'BOOKMARK',
-  object: {
-    kind: 'ConfigMap',
-    apiVersion: 'v1',
-    metadata: {
-      resourceVersion,
-      creationTimestamp: null,
-      ...(initial ? { annotations: { 'k8s.io/initial-events-end': 'true' } } : {}),
-    },
-  },
+  object: { kind: 'ConfigMap', apiVersion: 'v1', metadata: { resourceVersion, creationTimestamp: null } },
 });
 
 /**

@@ -107,17 +107,14 @@ export function membersOf(text: Buffer, at: number, until?: string): Member[] {
   return found;
 }
 
+/** Reads a value in another way than skipping it. Returns the offset after the value; undefined to skip the value. */
+type ValueReader = (key: string, value: number) => number | undefined;
+
 /**
- * Appends the members of the object whose brace is at `at`, and the members of the objects with the keys `inside`.
- * Returns the offset after the object, or after the member with the key `until`.
+ * Appends the members of the object whose brace is at `at`. Returns the offset after the object, or after the member
+ * with the key `until`.
  */
-function readMembers(
-  text: Buffer,
-  at: number,
-  found: Member[],
-  until?: string,
-  inside?: Readonly<Record<string, Member[]>>,
-): number {
+function readMembers(text: Buffer, at: number, found: Member[], until?: string, read?: ValueReader): number {
   if (text[at] !== openBrace) throw new MalformedResponseError(`no JSON object at byte ${at}`);
   let i = skipSpace(text, at + 1);
   while (text[i] !== closeBrace) {
@@ -126,9 +123,7 @@ function readMembers(
     const keyEnd = skipString(text, start);
     const value = valueAfter(text, keyEnd);
     const key = decodedKey(text.toString('utf8', start + 1, keyEnd - 1));
-    const nested = inside !== undefined && Object.hasOwn(inside, key) ? inside[key] : undefined;
-    const end =
-      nested === undefined || text[value] !== openBrace ? skipValue(text, value) : readMembers(text, value, nested);
+    const end = read?.(key, value) ?? skipValue(text, value);
     found.push({ key, start, value, end });
     if (key === until) return end;
     i = nextAfter(text, end);
@@ -143,12 +138,49 @@ export interface ObjectMembers {
   readonly status: readonly Member[];
 }
 
+/** A Kubernetes object in a larger text. The offsets of the members are relative to `bytes`. */
+export interface ObjectText {
+  readonly bytes: Buffer;
+  readonly members: ObjectMembers;
+}
+
+/** Finds the first object of the text and its members in one pass. */
+function readObject(text: Buffer): ObjectText {
+  const [top, metadata, status]: [Member[], Member[], Member[]] = [[], [], []];
+  const end = readMembers(text, text.indexOf(openBrace), top, undefined, (key, value) => {
+    if (text[value] !== openBrace) return undefined;
+    if (key === 'metadata') return readMembers(text, value, metadata);
+    return key === 'status' ? readMembers(text, value, status) : undefined;
+  });
+  return { bytes: text.subarray(0, end), members: { top, metadata, status } };
+}
+
 /** Finds the members of an object in one pass. */
-export function membersOfObject(text: Buffer): ObjectMembers {
-  const members = { top: [], metadata: [], status: [] };
-  const { top, ...inside } = members;
-  readMembers(text, text.indexOf(openBrace), top, undefined, inside);
-  return members;
+export const membersOfObject = (text: Buffer): ObjectMembers => readObject(text).members;
+
+/**
+ * Finds the members of a list, and its items with their members, in one pass. A list whose `items` are null has no
+ * items.
+ */
+export function readList(text: Buffer): { readonly top: readonly Member[]; readonly items: readonly ObjectText[] } {
+  const top: Member[] = [];
+  const items: ObjectText[] = [];
+  readMembers(text, text.indexOf(openBrace), top, undefined, (key, value) =>
+    key === 'items' && text[value] === openBracket ? readItems(text, value, items) : undefined,
+  );
+  return { top, items };
+}
+
+/** Appends the objects of the array whose bracket is at `at`. Returns the offset after the array. */
+function readItems(text: Buffer, at: number, items: ObjectText[]): number {
+  let i = skipSpace(text, at + 1);
+  while (text[i] !== closeBracket) {
+    if (text[i] !== openBrace) throw new MalformedResponseError(`no JSON object at byte ${i}`);
+    const item = readObject(text.subarray(i));
+    items.push(item);
+    i = nextAfter(text, i + item.bytes.length);
+  }
+  return i + 1;
 }
 
 /** Returns true if the text from `start` to `end` is the key. */

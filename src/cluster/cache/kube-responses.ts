@@ -3,11 +3,12 @@ import { KubeError } from '../client/kube-error.ts';
 import type { ChangeType, KubeObject } from '../client/kube-object.ts';
 import {
   decodeObject,
-  elementsOf,
   MalformedResponseError,
   membersOf,
   membersOfObject,
+  readList,
   type ObjectMembers,
+  type ObjectText,
 } from './json-scan.ts';
 
 /** The fields of metav1.ListMeta. */
@@ -23,40 +24,24 @@ export interface SplitList {
   /** API version of the list and its items. */
   readonly apiVersion: string;
   readonly metadata: ListMeta;
-  /** The items, as views of the body's bytes. */
-  readonly items: readonly Buffer[];
+  /** The items, as views of the body's bytes. The items of built-in resources have no kind and no apiVersion. */
+  readonly items: readonly ObjectText[];
 }
 
 /** Splits a list without decoding its items. Throws MalformedResponseError for any other body. */
 export function splitList(body: Buffer): SplitList {
-  const list = new Map(membersOf(body, 0).map((member) => [member.key, member]));
+  const { top, items } = readList(body);
   const decode = (key: string): unknown => {
-    const member = list.get(key);
+    const member = top.find((one) => one.key === key);
     return member === undefined ? undefined : JSON.parse(body.toString('utf8', member.value, member.end));
   };
-  const items = list.get('items');
   const kind = decode('kind');
   const apiVersion = decode('apiVersion');
   const metadata = decode('metadata') as ListMeta | undefined;
   if (typeof kind !== 'string' || typeof apiVersion !== 'string')
     throw new MalformedResponseError('the response is not a list');
-  return {
-    kind: kind.replace(/List$/, ''),
-    apiVersion,
-    metadata: metadata ?? {},
-    items:
-      items === undefined || body.toString('utf8', items.value, items.end) === 'null'
-        ? []
-        : elementsOf(body, items.value),
-  };
+  return { kind: kind.replace(/List$/, ''), apiVersion, metadata: metadata ?? {}, items };
 }
-
-/** Prepends kind and apiVersion to an item, because a typed list omits them. */
-export const withTypeMeta = (item: Buffer, kind: string, apiVersion: string): Buffer =>
-  Buffer.concat([
-    Buffer.from(`{"kind":${JSON.stringify(kind)},"apiVersion":${JSON.stringify(apiVersion)},`),
-    item.subarray(item.indexOf('{') + 1),
-  ]);
 
 interface WatchEvent {
   readonly type: ChangeType | 'BOOKMARK';

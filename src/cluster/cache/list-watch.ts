@@ -30,11 +30,18 @@ type Query = Readonly<Record<string, string | number | undefined>>;
 export class Interrupted extends Error {}
 
 const headersTimeout = 60_000;
+const maxPageSize = 500;
+/** Maximum bytes of a page with several objects. etcd stores objects of up to 1.5 MB. */
+const maxPageBytes = 16 * 1024 * 1024;
+
+class PageTooLarge extends Error {}
 
 export class ListWatch {
   /** Time of the last data from kube-apiserver, in milliseconds since the epoch; 0 before any data has arrived. */
   lastSignOfLife = 0;
   readonly #options: ListWatchOptions;
+  /** Maximum objects of the next page. */
+  #pageSize = maxPageSize;
   #interruption = new AbortController();
   /** Time of the last data or of the start of the request, by the monotonic clock. */
   #lastData = 0;
@@ -44,8 +51,39 @@ export class ListWatch {
     this.#options = options;
   }
 
-  async list(query: Query): Promise<SplitList> {
-    return splitList(await this.#request(query, 'PartialObjectMetadataList', readBody));
+  /** Yields the pages of a list. kube-apiserver prepares the next page while the caller handles a page. */
+  async *list(): AsyncGenerator<SplitList> {
+    this.#pageSize = maxPageSize;
+    let next: Promise<SplitList> | undefined = this.#page('');
+    try {
+      while (next !== undefined) {
+        const page: SplitList = await next;
+        const { continue: token = '' } = page.metadata;
+        next = token === '' ? undefined : this.#page(token);
+        // An error is thrown when the page is needed.
+        next?.catch(() => undefined);
+        yield page;
+      }
+    } finally {
+      if (next !== undefined) this.interrupt('the list was abandoned');
+    }
+  }
+
+  /** Requests fewer objects if a page is too large. One object is always accepted. */
+  async #page(token: string): Promise<SplitList> {
+    for (;;) {
+      const limit = this.#pageSize;
+      const maxBytes = limit === 1 ? Infinity : maxPageBytes;
+      const query = { limit, continue: token === '' ? undefined : token };
+      try {
+        const read = (chunks: AsyncIterable<Buffer>): Promise<Buffer> =>
+          readBody(chunks, maxBytes, () => new PageTooLarge());
+        return splitList(await this.#request(query, 'PartialObjectMetadataList', read));
+      } catch (error) {
+        if (!(error instanceof PageTooLarge)) throw error;
+        this.#pageSize = Math.ceil(limit / 4);
+      }
+    }
   }
 
   /** Calls `follow` with the events when the watch is open. */

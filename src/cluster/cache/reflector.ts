@@ -6,11 +6,12 @@
 import type { Logger } from '../../runtime/logger.ts';
 import { lists, watchEvents } from '../../runtime/metrics/definitions.ts';
 import { sleep, type Clock } from '../../runtime/time.ts';
+import { Slice } from '../../runtime/slice.ts';
 import { withoutSpan } from '../../runtime/tracing.ts';
 import { KubeError } from '../client/kube-error.ts';
-import { keyOf, type ChangeType, type KubeObject } from '../client/kube-object.ts';
-import { decodeObject, membersOfObject, type ObjectMembers } from './json-scan.ts';
-import { parseWatchEvent, withTypeMeta, type SplitList } from './kube-responses.ts';
+import type { ChangeType, KubeObject } from '../client/kube-object.ts';
+import { decodeObject, type ObjectMembers, type ObjectText } from './json-scan.ts';
+import { parseWatchEvent, type SplitList } from './kube-responses.ts';
 import { Interrupted, ListWatch, type Collection } from './list-watch.ts';
 
 export interface ReflectorOptions<T> extends Collection {
@@ -26,9 +27,9 @@ export interface ReflectorOptions<T> extends Collection {
   readonly unreadStatus?: string | undefined;
   /**
    * Returns the item to cache for an object, which is decoded without managedFields. `bytes` is a view of a larger
-   * buffer: copy bytes that the item retains. `members`: the members in the bytes, if known.
+   * buffer: copy bytes that the item retains. In the bytes of a listed object, kind and apiVersion may be missing.
    */
-  decode(object: KubeObject, bytes: Buffer, members?: ObjectMembers): T;
+  decode(object: KubeObject, bytes: Buffer, members: ObjectMembers): T;
   /**
    * Replaces all items after a list. No change is applied until the returned promise resolves. `stopped` is aborted when
    * the reflector stops.
@@ -44,13 +45,11 @@ export interface ReflectorOptions<T> extends Collection {
 }
 
 /**
- * The request in flight, or the next one. A streaming list is a watch whose first events are all existing objects. When
- * all these events have arrived, the state becomes `watch`. A paged list that expires between two pages is repeated as
- * one whole page.
+ * The request in flight, or the next one. A list is not streamed as the first events of a watch (sendInitialEvents),
+ * because kube-apiserver ends such a watch if objects change while it sends them (docs/adr/0017-lists-in-pages.md).
  */
-type State = 'streaming list' | 'paged list' | 'whole list' | 'watch';
+type State = 'list' | 'watch';
 
-const pageSize = 500;
 const minDelay = 500;
 const maxDelay = 30_000;
 /**
@@ -68,12 +67,6 @@ export const hurriedSeconds = 3;
 const isExpired = (error: unknown): boolean =>
   error instanceof KubeError && (error.code === 410 || error.reason === 'Expired');
 
-/**
- * Returns true if the cluster does not support streaming lists and rejects their parameters, as invalid or as forbidden
- * for a watch.
- */
-const isRefused = (error: unknown): boolean => error instanceof KubeError && (error.code === 400 || error.code === 422);
-
 /** Error for an event that could not be applied, so that the change is missing from the cache. */
 class LostEvent extends Error {}
 
@@ -84,15 +77,13 @@ export class Reflector<T> {
   readonly #resource: string;
   readonly #requests: ListWatch;
   readonly #stopped = new AbortController();
-  #state: State = 'streaming list';
+  #state: State = 'list';
   /** The resourceVersion of the last list, change or bookmark. */
   #resourceVersion = '';
-  /** Objects of an incomplete streaming list by key. */
-  #initialItems = new Map<string, T>();
-  #supportsStreamingLists = true;
   #hasSynced = false;
+  /** True while a watch is open. */
   #isOpen = false;
-  /** Number of requests that kube-apiserver has accepted. */
+  /** Number of watches that kube-apiserver has accepted. */
   #opened = 0;
   /** True if the next watch is short, so that a bookmark comes soon. */
   #isHurried = false;
@@ -129,12 +120,12 @@ export class Reflector<T> {
 
   /** Returns true if a watch is open, so that changes arrive immediately. */
   isWatching(): boolean {
-    return this.#isOpen && this.#state === 'watch';
+    return this.#isOpen;
   }
 
   /** Returns a number that differs for each open watch; 0 while no watch is open. */
   openWatch(): number {
-    return this.isWatching() ? this.#opened : 0;
+    return this.#isOpen ? this.#opened : 0;
   }
 
   /** Time of the last data from kube-apiserver, in milliseconds since the epoch; 0 before any data has arrived. */
@@ -161,88 +152,61 @@ export class Reflector<T> {
     const wasHurried = this.#isHurried;
     try {
       if (this.#state === 'watch') return await this.#watch();
-      if (this.#state === 'streaming list') await this.#watchList();
-      else await this.#list(this.#state === 'paged list' ? pageSize : undefined);
+      await this.#list();
       return 0;
     } catch (error) {
       return this.#stopped.signal.aborted ? 0 : this.#recover(error);
     } finally {
       this.#isOpen = false;
-      this.#initialItems.clear();
       if (wasHurried) this.#isHurried = false;
     }
   }
 
-  async #list(limit: number | undefined): Promise<void> {
+  async #list(): Promise<void> {
     const items: T[] = [];
-    let page: SplitList | undefined;
-    do {
-      page = await this.#requests.list({ limit, continue: page?.metadata.continue });
-      for (const bytes of page.items) items.push(this.#decodeItem(bytes, page));
-    } while ((page.metadata.continue ?? '') !== '');
-    await this.#replace(items, page.metadata.resourceVersion ?? '');
+    let resourceVersion = '';
+    const slice = new Slice(this.#stopped);
+    for await (const page of this.#requests.list()) {
+      resourceVersion = page.metadata.resourceVersion ?? '';
+      for (const item of page.items) {
+        if (slice.isOver) await slice.next();
+        items.push(this.#decodeItem(item, page));
+      }
+    }
+    await this.#replace(items, resourceVersion);
   }
 
-  #decodeItem(bytes: Buffer, { kind, apiVersion }: SplitList): T {
-    const members = membersOfObject(bytes);
+  #decodeItem({ bytes, members }: ObjectText, { kind, apiVersion }: SplitList): T {
     const object = decodeObject(bytes, members, this.#options.unreadStatus) as KubeObject;
-    return object.kind === undefined
-      ? this.#options.decode({ kind, apiVersion, ...object }, withTypeMeta(bytes, kind, apiVersion))
-      : this.#options.decode(object, bytes, members);
-  }
-
-  async #watchList(): Promise<void> {
-    await this.#follow({ sendInitialEvents: 'true', resourceVersionMatch: 'NotOlderThan' });
-    if (this.#state !== 'watch') throw new Error('the streaming list ended before it was complete');
+    return this.#options.decode({ kind, apiVersion, ...object }, bytes, members);
   }
 
   async #watch(): Promise<number> {
     const startedAt = this.#clock.now();
     const resourceVersion = this.#resourceVersion;
-    await this.#follow({ resourceVersion });
+    await this.#follow(resourceVersion);
     // kube-apiserver is faulty if a watch ends immediately without an event.
     const isIdle = this.#resourceVersion === resourceVersion && this.#clock.now() - startedAt < 1000;
     return isIdle ? this.#backoff() : 0;
   }
 
-  async #follow(from: Readonly<Record<string, string>>): Promise<void> {
-    // kube-apiserver also ends an incomplete streaming list after timeoutSeconds.
-    const isList = this.#state === 'streaming list';
-    const { watchSeconds } = this.#options;
+  async #follow(resourceVersion: string): Promise<void> {
     const usualSeconds = 300 + Math.floor(this.#clock.random() * 300);
-    const configuredSeconds = isList ? usualSeconds : (watchSeconds ?? usualSeconds);
-    const timeoutSeconds = this.#isHurried ? hurriedSeconds : configuredSeconds;
-    await this.#requests.watch({ timeoutSeconds, ...from }, async (events) => {
+    const timeoutSeconds = this.#isHurried ? hurriedSeconds : (this.#options.watchSeconds ?? usualSeconds);
+    await this.#requests.watch({ timeoutSeconds, resourceVersion }, async (events) => {
       this.#isOpen = true;
       this.#opened += 1;
       for await (const event of events) {
         try {
-          if (this.#state === 'watch') this.#apply(event);
-          else await this.#collect(event);
+          this.#apply(event);
         } catch (cause) {
           throw cause instanceof KubeError ? cause : new LostEvent('could not apply an event', { cause });
         }
         this.#failures = 0;
-        // The list is complete: a watch with the configured duration replaces its stream.
-        if (isList && this.#state === 'watch' && watchSeconds !== undefined) return;
       }
     });
   }
 
-  /** Handles an event of a streaming list. */
-  #collect(event: Buffer): Promise<void> | undefined {
-    const { type, object, bytes, members } = parseWatchEvent(event, this.#options.unreadStatus);
-    if (type === 'DELETED') this.#initialItems.delete(keyOf(object));
-    else if (type !== 'BOOKMARK') this.#initialItems.set(keyOf(object), this.#options.decode(object, bytes, members));
-    else if (object.metadata.annotations?.['k8s.io/initial-events-end'] === 'true') {
-      const items = [...this.#initialItems.values()];
-      this.#initialItems.clear();
-      return this.#replace(items, object.metadata.resourceVersion ?? '');
-    }
-    return undefined;
-  }
-
-  /** Handles an event of a watch. */
   #apply(event: Buffer): void {
     const { type, object, bytes, members } = parseWatchEvent(event, this.#options.unreadStatus);
     const resourceVersion = object.metadata.resourceVersion ?? '';
@@ -273,12 +237,6 @@ export class Reflector<T> {
     const { log, path } = this.#options;
     // kube-apiserver may send nothing while nothing changes: the next watch shows whether it is healthy.
     if (error instanceof Interrupted && this.isWatching()) return 0;
-    if (this.#state === 'streaming list' && isRefused(error)) {
-      this.#supportsStreamingLists = false;
-      this.#state = 'paged list';
-      log.info('cluster does not support streaming lists', { path, error });
-      return 0;
-    }
     const expired = isExpired(error);
     // If kube-apiserver only refuses to resume a watch, a list will succeed, so earlier failures cause no delay. If
     // kube-apiserver also refuses to watch from that list, lists without a delay would follow one another.
@@ -286,18 +244,11 @@ export class Reflector<T> {
     const delay = expired && earlier === 0 ? 0 : this.#backoff();
     if (expired && this.#state === 'watch') this.#expirations += 1;
     this.#failures += 1;
-    this.#state = this.#stateAfter(error);
+    if (expired || error instanceof LostEvent) this.#state = 'list';
     // 429 means that the storage of a new CustomResourceDefinition is being prepared.
     const level = error instanceof KubeError && error.code === 429 ? 'info' : 'warn';
     log.log(level, expired ? 'resourceVersion expired, listing again' : 'list or watch failed', { path, error, delay });
     return delay;
-  }
-
-  #stateAfter(error: unknown): State {
-    if (this.#state === 'streaming list') return 'paged list';
-    if (this.#state === 'paged list' && isExpired(error)) return 'whole list';
-    if (this.#state === 'watch' && !isExpired(error) && !(error instanceof LostEvent)) return 'watch';
-    return this.#supportsStreamingLists ? 'streaming list' : 'paged list';
   }
 
   /**

@@ -35,8 +35,6 @@ export type ChangeType = 'ADDED' | 'MODIFIED' | 'DELETED';
 export const namespacedName = ({ namespace = '', name }: Pick<ObjectMeta, 'namespace' | 'name'>): string =>
   namespace === '' ? name : `${namespace}/${name}`;
 
-export const keyOf = ({ metadata }: KubeObject): string => namespacedName(metadata);
-
 /** Returns the media type of metav1.PartialObjectMetadata or its list. */
 export const metadataAs = (kind: string): string => `application/json;as=${kind};g=meta.k8s.io;v=v1`;
 

@@ -5,7 +5,7 @@ import type { KubeRequest, KubeResponse } from '../../../src/cluster/client/clie
 import { Discovery } from '../../../src/cluster/discovery.ts';
 import { unreachable } from '../../../src/cluster/client/kube-error.ts';
 import { createLogger } from '../../../src/runtime/logger.ts';
-import { FakeClock, FakeRequest, settle } from '../../labs/cluster-fakes.ts';
+import { FakeClock, FakeRequest, listOf, settle } from '../../labs/cluster-fakes.ts';
 
 interface Found {
   readonly resource: string;
@@ -43,16 +43,16 @@ const apps = group(
   { version: 'v1beta1', resources: [{ resource: 'deployments' }, { resource: 'scales' }] },
 );
 
-/** Responds with the discovery documents. The test controls the watches of definitions and APIServices. */
+/** Responds with the discovery documents. The test controls the lists and watches of definitions and APIServices. */
 class Cluster {
   documents: Record<string, object | undefined> = { '/api': aggregated(core), '/apis': aggregated(apps, events) };
   readonly requests: { path: string; headers: KubeRequest['headers']; status: number }[] = [];
-  readonly watches: FakeRequest[] = [];
+  readonly #held: FakeRequest[] = [];
 
   async stream(path: string, options: KubeRequest = {}): Promise<KubeResponse> {
-    if (options.query?.['watch'] === 'true')
+    if (options.query !== undefined)
       return await new Promise((resolve, reject) => {
-        this.watches.push(new FakeRequest(path, options, resolve, reject));
+        this.#held.push(new FakeRequest(path, options, resolve, reject));
       });
     const document = this.documents[path];
     if (document === undefined) throw unreachable(new Error('no response'));
@@ -63,9 +63,17 @@ class Cluster {
     return { status, headers: { etag }, body: Readable.from(status === 304 ? [] : [Buffer.from(body)]) };
   }
 
-  watch(path: string): FakeRequest {
-    const found = this.watches.findLast((request) => request.path.endsWith(path));
-    if (found === undefined) throw new Error(`${path} is not watched`);
+  /** Responds to the list of a resource, and opens the watch that follows. Returns the request of the watch. */
+  async list(resource: string, items: readonly object[]): Promise<FakeRequest> {
+    await this.#last(resource).respond(200, listOf(items, { resourceVersion: '1' }));
+    const watch = this.#last(resource);
+    await watch.open();
+    return watch;
+  }
+
+  #last(resource: string): FakeRequest {
+    const found = this.#held.findLast((request) => request.path.endsWith(resource));
+    if (found === undefined) throw new Error(`${resource} are not listed`);
     return found;
   }
 }
@@ -156,18 +164,11 @@ const definition = (generation: number): object => ({
   metadata: { name: 'gizmos.x.example.com', uid: 'u', generation, resourceVersion: String(generation) },
 });
 
-const bookmark = {
-  type: 'BOOKMARK',
-  object: { metadata: { resourceVersion: '1', annotations: { 'k8s.io/initial-events-end': 'true' } } },
-};
-
 /** Starts with revision 1 of a custom resource. Returns the watch of definitions. */
 async function startWithDefinition(): Promise<FakeRequest> {
   cluster.documents['/apis'] = aggregated(apps, gizmos('Current', [{ resource: 'gizmos' }]));
   await start();
-  const watch = cluster.watch('customresourcedefinitions');
-  await watch.open();
-  await watch.send({ type: 'ADDED', object: definition(1) }, bookmark);
+  const watch = await cluster.list('customresourcedefinitions', [definition(1)]);
   await soon();
   expect(discovery.resolve('gizmos')?.revision).toBe('u/1');
   return watch;
@@ -205,20 +206,15 @@ describe('a changed resource', () => {
   test('a changed resource is discovered soon after a change of a CustomResourceDefinition or an APIService', async () => {
     await start();
     await clock.advance(20_000);
-    for (const path of ['customresourcedefinitions', 'apiservices']) {
-      expect(cluster.watch(path).query).toMatchObject({ sendInitialEvents: 'true' });
-      await cluster.watch(path).open();
-      await cluster.watch(path).send(bookmark);
-    }
+    const definitions = await cluster.list('customresourcedefinitions', [definition(1)]);
+    const apiServices = await cluster.list('apiservices', []);
     await clock.advance(20_000);
     cluster.documents['/apis'] = aggregated(apps, gizmos('Current', [{ resource: 'gizmos' }]));
-    await cluster
-      .watch('apiservices')
-      .send({ type: 'ADDED', object: { metadata: { name: 'a', resourceVersion: '2' } } });
+    await apiServices.send({ type: 'ADDED', object: { metadata: { name: 'a', resourceVersion: '2' } } });
     await soon();
     expect(gvr('gizmos')).toBe('x.example.com/v1/gizmos');
     cluster.documents['/apis'] = aggregated(apps);
-    await cluster.watch('customresourcedefinitions').send({ type: 'DELETED', object: definition(1) });
+    await definitions.send({ type: 'DELETED', object: definition(1) });
     await soon();
     expect(gvr('gizmos')).toBeUndefined();
   });
@@ -242,9 +238,7 @@ describe('a changed resource', () => {
     const watch = await startWithDefinition();
     await watch.send({ type: 'ERROR', object: { kind: 'Status', code: 410, reason: 'Expired' } });
     await clock.advance(0);
-    const next = cluster.watch('customresourcedefinitions');
-    await next.open();
-    await next.send(bookmark);
+    await cluster.list('customresourcedefinitions', []);
     await soon();
     expect(discovery.resolve('gizmos')?.revision).toBe('');
   });
@@ -268,9 +262,7 @@ describe('before the first discovery response', () => {
     const { documents } = cluster;
     cluster.documents = {};
     await start();
-    const watch = cluster.watch('customresourcedefinitions');
-    await watch.open();
-    await watch.send({ type: 'ADDED', object: definition(1) }, bookmark);
+    const watch = await cluster.list('customresourcedefinitions', [definition(1)]);
     await watch.send({ type: 'MODIFIED', object: definition(2) });
     await clock.advance(2_000);
     expect(discovery.hasSynced()).toBe(false);

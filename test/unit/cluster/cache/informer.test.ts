@@ -2,7 +2,7 @@ import { afterEach, describe, expect, test } from '@jest/globals';
 import { Informer } from '../../../../src/cluster/cache/informer.ts';
 import type { KubeObject } from '../../../../src/cluster/client/kube-object.ts';
 import { createLogger } from '../../../../src/runtime/logger.ts';
-import { bookmark, configMap, FakeClock, FakeCluster, settle, status } from '../../../labs/cluster-fakes.ts';
+import { configMap, FakeClock, FakeCluster, listOf, settle, status } from '../../../labs/cluster-fakes.ts';
 
 const running: Informer<KubeObject>[] = [];
 afterEach(() => {
@@ -40,11 +40,10 @@ describe('an informer', () => {
   ])('an informer of %s contains the objects of the list and of the watch', async (_, path) => {
     const { cluster, informer, changes } = await lab(path);
     const waiting = informer.waitForSync();
-    await cluster.last.open();
-    await cluster.last.send(event('ADDED', 'a', '5'), bookmark('10', true));
+    const watch = await cluster.list([configMap('a', '5')], '10');
     await waiting;
     expect(informer.hasSynced()).toBe(true);
-    await cluster.last.send(event('ADDED', 'b', '11'), event('MODIFIED', 'a', '12'), event('DELETED', 'b', '13'));
+    await watch.send(event('ADDED', 'b', '11'), event('MODIFIED', 'a', '12'), event('DELETED', 'b', '13'));
     expect(changes).toEqual(['ADDED a@5', 'ADDED b@11', 'MODIFIED a@12', 'DELETED b@13']);
     expect(informer.get('default', 'a')?.metadata.resourceVersion).toBe('12');
     expect(informer.get('default', 'b')).toBeUndefined();
@@ -61,9 +60,8 @@ describe('an informer', () => {
     let turn = 0;
     const timer = setInterval(() => (turn += 1));
     informer.onChange(() => turns.add(turn));
-    await cluster.last.open();
-    const events = Array.from({ length: count }, (_, index) => event('ADDED', `name-${index}`, '5'));
-    await cluster.last.send(...events, bookmark('10', true));
+    const items = Array.from({ length: count }, (_, index) => configMap(`name-${index}`, '5'));
+    await cluster.last.respond(200, listOf(items, { resourceVersion: '10' }));
     await informer.waitForSync();
     clearInterval(timer);
     expect(informer.size).toBe(count);
@@ -72,26 +70,17 @@ describe('an informer', () => {
 
   test('an informer reports the differences between two lists as changes', async () => {
     const { cluster, clock, informer, changes } = await lab();
-    await cluster.last.open();
-    await cluster.last.send(
-      event('ADDED', 'same', '1'),
-      event('ADDED', 'changed', '2'),
-      event('ADDED', 'gone', '3'),
-      event('ADDED', 'again', '4'),
-      bookmark('10', true),
+    const names = ['same', 'changed', 'gone', 'again'];
+    const watch = await cluster.list(
+      names.map((name, index) => configMap(name, String(index + 1))),
+      '10',
     );
     changes.length = 0;
-    await cluster.last.send({ type: 'ERROR', object: status(410, 'Expired') });
+    await watch.send({ type: 'ERROR', object: status(410, 'Expired') });
     await clock.advance(0);
-    await cluster.last.open();
     const again = configMap('again', '14');
-    await cluster.last.send(
-      event('ADDED', 'same', '1'),
-      event('ADDED', 'changed', '12'),
-      { type: 'ADDED', object: { ...again, metadata: { ...again.metadata, uid: 'another' } } },
-      event('ADDED', 'new', '15'),
-      bookmark('20', true),
-    );
+    const recreated = { ...again, metadata: { ...again.metadata, uid: 'another' } };
+    await cluster.list([configMap('same', '1'), configMap('changed', '12'), recreated, configMap('new', '15')], '20');
     expect(changes).toEqual([
       'DELETED gone@3',
       'MODIFIED changed@12',
@@ -109,8 +98,7 @@ describe('an informer', () => {
     });
     const late: string[] = [];
     informer.onChange((_, { metadata }) => late.push(metadata.name));
-    await cluster.last.open();
-    await cluster.last.send(event('ADDED', 'a', '5'), bookmark('10', true));
+    await cluster.list([configMap('a', '5')], '10');
     expect(changes).toEqual(['ADDED a@5']);
     expect(late).toEqual(['a']);
   });

@@ -9,7 +9,7 @@ import {
   skipValue,
   valueOf,
 } from '../../../../src/cluster/cache/json-scan.ts';
-import { parseWatchEvent, splitList, withTypeMeta } from '../../../../src/cluster/cache/kube-responses.ts';
+import { parseWatchEvent, splitList } from '../../../../src/cluster/cache/kube-responses.ts';
 
 /** Returns the value as JSON with and without white space. */
 const texts = (value: unknown): Buffer[] => [
@@ -153,21 +153,20 @@ describe('a list response', () => {
         for (const text of [...texts(typed), ...texts(custom)]) {
           const list = splitList(text);
           expect(list).toMatchObject({ kind: 'Node', apiVersion: 'v1', metadata: typed.metadata });
-          expect(list.items.map((item) => JSON.parse(item.toString()) as unknown)).toEqual(
+          expect(list.items.map(({ bytes }) => JSON.parse(bytes.toString()) as unknown)).toEqual(
             JSON.parse(JSON.stringify(items)),
           );
+          for (const { bytes, members } of list.items) expect(members).toEqual(membersOfObject(bytes));
         }
       }),
     );
   });
 
-  test('the items of a list response get their kind and apiVersion from the list', () => {
-    expect(withTypeMeta(Buffer.from('{"metadata":{}}'), 'Node', 'v1').toString()).toBe(
-      '{"kind":"Node","apiVersion":"v1","metadata":{}}',
-    );
-  });
-
   test('a response that is not a list is rejected', () => {
     expect(() => splitList(Buffer.from('{"kind":"Status"}'))).toThrow('the response is not a list');
+    for (const items of ['[1]', '[{}', '[{},null]'])
+      expect(() => splitList(Buffer.from(`{"kind":"NodeList","apiVersion":"v1","items":${items}}`))).toThrow(
+        MalformedResponseError,
+      );
   });
 });

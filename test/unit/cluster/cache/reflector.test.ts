@@ -1,7 +1,8 @@
 import { afterEach, describe, expect, test } from '@jest/globals';
+import { membersOfObject } from '../../../../src/cluster/cache/json-scan.ts';
 import { Reflector } from '../../../../src/cluster/cache/reflector.ts';
 import { logOfLines } from '../../../fakes/log.ts';
-import { bookmark, configMap, FakeClock, FakeCluster, settle, status } from '../../../labs/cluster-fakes.ts';
+import { bookmark, configMap, FakeClock, FakeCluster, listOf, settle, status } from '../../../labs/cluster-fakes.ts';
 
 interface Lab {
   cluster: FakeCluster;
@@ -29,8 +30,9 @@ async function lab(options: { watchSeconds?: number; fieldSelector?: string } = 
     log,
     clock,
     ...options,
-    decode: (object, bytes) => {
-      expect(JSON.parse(bytes.toString())).toEqual(object);
+    decode: (object, bytes, members) => {
+      expect(object).toMatchObject(JSON.parse(bytes.toString()) as object);
+      expect(members).toEqual(membersOfObject(bytes));
       return `${object.kind}/${object.metadata.name}@${object.metadata.resourceVersion}`;
     },
     replace: (items, version) => void calls.push(`replace ${items.join(',')} at ${version}`),
@@ -45,125 +47,80 @@ async function lab(options: { watchSeconds?: number; fieldSelector?: string } = 
 
 const added = (name: string, version: string): unknown => ({ type: 'ADDED', object: configMap(name, version) });
 
-/** A lab whose streaming list is complete at resourceVersion 10. */
-async function synced(options: { watchSeconds?: number } = {}): Promise<Lab> {
-  const it = await lab(options);
-  await it.cluster.last.open();
-  await it.cluster.last.send(added('a', '5'), bookmark('10', true));
-  if (options.watchSeconds !== undefined) await it.cluster.last.open();
-  it.calls.length = 0;
-  return it;
-}
-
-const list = (items: unknown[], metadata: object): unknown => ({
-  kind: 'ConfigMapList',
-  apiVersion: 'v1',
-  metadata,
-  items,
-});
 const bare = (name: string, version: string): unknown => {
   const { metadata, data } = configMap(name, version, { text: 'a "quoted" {[\\' });
   return { metadata, data };
 };
 
+/** A lab whose list is complete at resourceVersion 10, and whose watch is open. */
+async function synced(options: { watchSeconds?: number } = {}): Promise<Lab> {
+  const it = await lab(options);
+  await it.cluster.list([bare('a', '5')], '10');
+  it.calls.length = 0;
+  // The watch is the first request that a test sees.
+  it.cluster.requests.shift();
+  return it;
+}
+
 describe('the first list of a reflector', () => {
-  test('the first list of a reflector is streamed, and is complete at the bookmark that marks its end', async () => {
+  test('the first list of a reflector is read in pages, whose items get their kind, and followed by a watch', async () => {
     const { cluster, reflector, calls } = await lab({ fieldSelector: 'metadata.name=a' });
     expect(cluster.last.path).toBe('/api/v1/configmaps');
-    expect(cluster.last.query).toEqual({
-      fieldSelector: 'metadata.name=a',
-      watch: 'true',
-      allowWatchBookmarks: 'true',
-      sendInitialEvents: 'true',
-      resourceVersionMatch: 'NotOlderThan',
-      timeoutSeconds: 450,
-    });
-    await cluster.last.open();
-    await cluster.last.send(added('a', '5'), added('b', '6'));
+    const fieldSelector = 'metadata.name=a';
+    expect(cluster.last.query).toEqual({ fieldSelector, limit: 500 });
+    await cluster.last.respond(200, listOf([bare('a', '5')], { resourceVersion: '10', continue: 'next' }));
+    expect(cluster.last.query).toEqual({ fieldSelector, limit: 500, continue: 'next' });
     expect(reflector.hasSynced()).toBe(false);
-    await cluster.last.send(bookmark('8'), { type: 'DELETED', object: configMap('b', '9') }, bookmark('10', true));
-    expect(reflector.hasSynced()).toBe(true);
-    expect(reflector.isWatching()).toBe(true);
-    expect(calls).toEqual(['replace ConfigMap/a@5 at 10']);
-    expect(cluster.requests).toHaveLength(1);
-  });
-
-  test('the first list of a reflector with short watches may take longer than a watch', async () => {
-    const { cluster, reflector, calls } = await lab({ watchSeconds: 5 });
-    expect(cluster.last.query).toMatchObject({ sendInitialEvents: 'true', timeoutSeconds: 450 });
-    await cluster.last.open();
-    await cluster.last.send(added('a', '5'), bookmark('10', true));
-    expect(calls).toEqual(['replace ConfigMap/a@5 at 10']);
-    expect(cluster.requests).toHaveLength(2);
-    expect(cluster.last.query).toMatchObject({ resourceVersion: '10', timeoutSeconds: 5 });
-    await cluster.last.open();
-    expect(reflector.isWatching()).toBe(true);
-  });
-
-  test('the first list of a reflector is paged when streaming is rejected, and items get their kind', async () => {
-    const { cluster, reflector, calls } = await lab();
-    await cluster.last.respond(422, status(422, 'Invalid'));
-    expect(cluster.last.query).toEqual({ limit: 500 });
-    await cluster.last.respond(200, list([bare('a', '5')], { resourceVersion: '10', continue: 'next' }));
-    expect(cluster.last.query).toEqual({ limit: 500, continue: 'next' });
-    expect(reflector.hasSynced()).toBe(false);
-    await cluster.last.respond(200, list([bare('b', '6')], { resourceVersion: '10' }));
+    await cluster.last.respond(200, listOf([configMap('b', '6')], { resourceVersion: '10' }));
     expect(calls).toEqual(['replace ConfigMap/a@5,ConfigMap/b@6 at 10']);
-    expect(cluster.last.query).toEqual({
-      watch: 'true',
-      allowWatchBookmarks: 'true',
-      resourceVersion: '10',
-      timeoutSeconds: 450,
-    });
+    expect(reflector.hasSynced()).toBe(true);
+    const watch = { watch: 'true', allowWatchBookmarks: 'true', resourceVersion: '10', timeoutSeconds: 450 };
+    expect(cluster.last.query).toEqual({ fieldSelector, ...watch });
+    expect(reflector.isWatching()).toBe(false);
+    await cluster.last.open();
+    expect(reflector.isWatching()).toBe(true);
+  });
+
+  test('the first list of a reflector requests the next page before it decodes a page, and abandons it on an error', async () => {
+    const { cluster, clock } = await lab();
+    const malformed = { metadata: null };
+    await cluster.last.respond(200, listOf([malformed], { resourceVersion: '10', continue: 'next' }));
+    expect(cluster.last.query).toEqual({ limit: 500, continue: 'next' });
+    expect(cluster.last.signal?.aborted).toBe(true);
+    await clock.advance(500);
+    expect(cluster.last.query).toEqual({ limit: 500 });
+  });
+
+  test('the first list of a reflector is read in smaller pages when a page is larger than 16 MB', async () => {
+    const { cluster, calls } = await lab();
+    const large = { ...configMap('b', '6'), data: { text: 'x'.repeat(17 * 1024 * 1024) } };
+    const page = { resourceVersion: '10', continue: 'next' };
+    await cluster.last.respond(200, listOf([bare('a', '5')], page));
+    for (const limit of [500, 125, 32, 8, 2]) {
+      expect(cluster.last.query).toEqual({ limit, continue: 'next' });
+      await cluster.last.respond(200, listOf([large], { resourceVersion: '10' }));
+    }
+    expect(cluster.last.query).toEqual({ limit: 1, continue: 'next' });
+    await cluster.last.respond(200, listOf([large], { ...page, continue: 'last' }));
+    expect(cluster.last.query).toEqual({ limit: 1, continue: 'last' });
+    await cluster.last.respond(200, listOf([bare('c', '7')], { resourceVersion: '10' }));
+    expect(calls).toEqual(['replace ConfigMap/a@5,ConfigMap/b@6,ConfigMap/c@7 at 10']);
   });
 
   test('the first list of a reflector is complete even without objects', async () => {
     const { cluster, calls } = await lab();
-    await cluster.last.respond(400, status(400, 'BadRequest'));
-    await cluster.last.respond(200, { ...(list([], { resourceVersion: '3' }) as object), items: null });
+    await cluster.last.respond(200, { ...listOf([], { resourceVersion: '3' }), items: null });
     expect(calls).toEqual(['replace  at 3']);
   });
 
-  test('the first list of a reflector is restarted when its continue token expires between two pages', async () => {
+  test('the first list of a reflector starts again when its continue token expires between two pages', async () => {
     const { cluster, clock, calls } = await lab();
-    await cluster.last.respond(422, status(422, 'Invalid'));
-    await cluster.last.respond(200, list([bare('a', '5')], { resourceVersion: '10', continue: 'next' }));
-    await cluster.last.respond(410, status(410, 'Expired'));
-    await clock.advance(0);
-    expect(cluster.last.query).toEqual({});
-    await cluster.last.respond(200, list([bare('b', '6')], { resourceVersion: '12' }));
-    expect(calls).toEqual(['replace ConfigMap/b@6 at 12']);
-  });
-
-  test('the first list of a reflector is a plain list on the next attempt after the stream is interrupted', async () => {
-    const { cluster, clock, calls } = await lab();
-    await cluster.last.open();
-    await cluster.last.send(added('a', '5'));
-    await cluster.last.end();
-    await clock.advance(1000);
-    expect(cluster.last.query).toEqual({ limit: 500 });
-    await cluster.last.respond(200, list([bare('b', '6')], { resourceVersion: '12' }));
-    expect(calls).toEqual(['replace ConfigMap/b@6 at 12']);
-  });
-
-  test('the first list of a reflector is streamed again when the plain list fails too', async () => {
-    const { cluster, clock } = await lab();
-    await cluster.last.open();
-    await cluster.last.reset();
-    await clock.advance(1000);
-    expect(cluster.last.query).toEqual({ limit: 500 });
-    await cluster.last.fail(new Error('connect ECONNREFUSED'));
-    await clock.advance(1000);
-    expect(cluster.last.query).toMatchObject({ sendInitialEvents: 'true' });
-  });
-
-  test('the first list of a reflector is never streamed again after the cluster rejected streaming', async () => {
-    const { cluster, clock } = await lab();
-    await cluster.last.respond(400, status(400, 'BadRequest'));
-    await cluster.last.respond(200, list([bare('a', '5')], { resourceVersion: '10' }));
+    await cluster.last.respond(200, listOf([bare('a', '5')], { resourceVersion: '10', continue: 'next' }));
     await cluster.last.respond(410, status(410, 'Expired'));
     await clock.advance(0);
     expect(cluster.last.query).toEqual({ limit: 500 });
+    await cluster.last.respond(200, listOf([bare('b', '6')], { resourceVersion: '12' }));
+    expect(calls).toEqual(['replace ConfigMap/b@6 at 12']);
   });
 
   test('the first list of a reflector is requested again after rejections, invalid data and refused connections', async () => {
@@ -177,6 +134,7 @@ describe('the first list of a reflector', () => {
     await cluster.last.fail(new Error('connect ECONNREFUSED'));
     await clock.advance(60_000);
     expect(cluster.requests).toHaveLength(5);
+    expect(cluster.last.query).toEqual({ limit: 500 });
     expect(reflector.hasSynced()).toBe(false);
   });
 });
@@ -210,12 +168,9 @@ describe('the watch of a reflector', () => {
   test('the watch of a reflector is delayed when the previous watch ended at once without events', async () => {
     const { cluster, clock } = await synced();
     await cluster.last.end();
-    expect(cluster.requests).toHaveLength(2);
-    await cluster.last.open();
-    await cluster.last.end();
-    expect(cluster.requests).toHaveLength(2);
+    expect(cluster.requests).toHaveLength(1);
     await clock.advance(1000);
-    expect(cluster.requests).toHaveLength(3);
+    expect(cluster.requests).toHaveLength(2);
   });
 
   test('the watch of a reflector continues from the last resourceVersion after its connection is reset', async () => {
@@ -245,9 +200,8 @@ describe('the watch of a reflector', () => {
       await it.cluster.last.end();
       await expire(it);
       await it.clock.advance(0);
-      expect(it.cluster.last.query['sendInitialEvents']).toBe('true');
-      await it.cluster.last.open();
-      await it.cluster.last.send(added('c', '40'), bookmark('41', true));
+      expect(it.cluster.last.query).toEqual({ limit: 500 });
+      await it.cluster.last.respond(200, listOf([bare('c', '40')], { resourceVersion: '41' }));
       expect(it.calls).toEqual(['replace ConfigMap/c@40 at 41']);
       expect(it.reflector.hasSynced()).toBe(true);
     },
@@ -263,9 +217,8 @@ describe('the watch of a reflector', () => {
     await clock.advance(30_000);
     await cluster.last.respond(410, status(410, 'Expired'));
     await clock.advance(0);
-    expect(cluster.last.query).toMatchObject({ sendInitialEvents: 'true' });
-    await cluster.last.open();
-    await cluster.last.send(added('b', '25'), bookmark('30', true));
+    expect(cluster.last.query).toEqual({ limit: 500 });
+    await cluster.last.respond(200, listOf([bare('b', '25')], { resourceVersion: '30' }));
     expect(calls).toEqual(['replace ConfigMap/b@25 at 30']);
   });
 
@@ -273,13 +226,12 @@ describe('the watch of a reflector', () => {
     const { cluster, clock } = await synced({ watchSeconds: 5 });
     await cluster.last.send({ type: 'ERROR', object: status(410, 'Expired') });
     await clock.advance(0);
-    await cluster.last.open();
-    await cluster.last.send(bookmark('20', true));
+    await cluster.last.respond(200, listOf([], { resourceVersion: '20' }));
     await cluster.last.respond(410, status(410, 'Expired'));
     await clock.advance(0);
     expect(cluster.last.query['resourceVersion']).toBe('20');
     await clock.advance(500);
-    expect(cluster.last.query['sendInitialEvents']).toBe('true');
+    expect(cluster.last.query).toEqual({ limit: 500 });
   });
 
   test('the watch of a reflector is resumed at once when no bookmark arrives in time', async () => {
@@ -337,7 +289,7 @@ describe('the watch of a reflector', () => {
     await cluster.last.sendBytes(Buffer.from('{"type":"ADDED","object":{}}\n'));
     await clock.advance(1000);
     expect(cluster.requests).toHaveLength(2);
-    expect(cluster.last.query['sendInitialEvents']).toBe('true');
+    expect(cluster.last.query).toEqual({ limit: 500 });
   });
 });
 
@@ -391,6 +343,7 @@ test('stopping a reflector aborts its watch, and leaves no timer and no further 
 test('a reflector records the time of the last data from the cluster, even if the data is only a response head', async () => {
   const { cluster, clock, reflector } = await lab();
   expect(reflector.lastSignOfLife()).toBe(0);
+  await cluster.last.respond(200, listOf([], { resourceVersion: '4' }));
   await cluster.last.open();
   expect(reflector.lastSignOfLife()).toBe(clock.now());
   const started = clock.now();

@@ -8,6 +8,7 @@ import { nodeObject } from '../../../labs/resources.ts';
 let cluster: FakeCluster;
 let clock: FakeClock;
 let nodes: CachedResource<NodeFields>;
+/** The open watch. */
 let upstream: FakeRequest;
 const never = new AbortController().signal;
 
@@ -17,7 +18,6 @@ beforeEach(async () => {
   nodes = new CachedResource(definition, { client: cluster, log: createLogger({ silent: true }), clock });
   nodes.start();
   await settle();
-  upstream = cluster.last;
 });
 afterEach(() => nodes.stop(new Error('the test is over')));
 
@@ -27,8 +27,10 @@ const event = (type: string, name: string, resourceVersion: number): unknown => 
 });
 
 async function sync(): Promise<void> {
-  await upstream.open();
-  await upstream.send(event('ADDED', 'a', 5), event('ADDED', 'b', 6), bookmark('10', true));
+  upstream = await cluster.list(
+    [nodeObject('a', { resourceVersion: 5 }), nodeObject('b', { resourceVersion: 6 })],
+    '10',
+  );
 }
 
 /** Reports whether a promise has been fulfilled by now. */
@@ -101,6 +103,7 @@ describe('a cached resource', () => {
     ],
   ])('a cached resource is not confirmed as current within 50 ms if %s in the meantime', async (_, happens) => {
     await sync();
+    await clock.advance(1_000);
     const confirming = nodes.confirm(never);
     await cluster.last.respond(200, list('500'));
     await clock.advance(49);

@@ -6,10 +6,10 @@ import { KubeError } from '../../../../src/cluster/client/kube-error.ts';
 import { Topic } from '../../../../src/runtime/lifecycle.ts';
 import { createLogger } from '../../../../src/runtime/logger.ts';
 import {
-  bookmark,
   configMap,
   FakeClock,
   FakeCluster,
+  listOf,
   settle,
   status,
   type FakeRequest,
@@ -122,10 +122,9 @@ const refusal = async ({ resource: cached }: CacheHandle): Promise<unknown> => {
   }
 };
 
-const added = (name: string, size: number, version: number): object => ({
-  type: 'ADDED',
-  object: configMap(name, String(version), { filler: 'x'.repeat(size) }),
-});
+const ofSize = (name: string, size: number, version: number): object =>
+  configMap(name, String(version), { filler: 'x'.repeat(size) });
+const added = (...of: Parameters<typeof ofSize>): object => ({ type: 'ADDED', object: ofSize(...of) });
 
 describe('a resource name', () => {
   test('a resource name resolves to the same group and version as in the cluster', async () => {
@@ -153,9 +152,8 @@ describe('a resource name', () => {
 
 /** Returns a complete cache whose watch gets 403 from a restarted kube-apiserver that has not loaded RBAC yet. */
 async function refusedAtStart(): Promise<CacheHandle> {
-  const { use: used, upstream } = await started('pods');
-  await upstream.open();
-  await upstream.send(added('a', 10, 5), bookmark('7', true));
+  const { use: used } = await started('pods');
+  const upstream = await cluster.list([ofSize('a', 10, 5)], '7');
   await used.resource.waitForSync(never);
   await upstream.reset();
   await clock.advance(500);
@@ -165,14 +163,13 @@ async function refusedAtStart(): Promise<CacheHandle> {
 
 describe('the cache of a resource', () => {
   test('the cache of a resource is created once at the first use, and is complete after the list', async () => {
-    const { use: first, upstream } = await started('configmaps');
+    const { use: first } = await started('configmaps');
     const second = await use('configmaps');
     expect(second?.resource).toBe(first.resource);
     expect(reviews).toBe(1);
     expect(known).toContain('configmaps');
     expect(cluster.requests.map(({ path }) => path)).toEqual(['/api/v1/configmaps']);
-    await upstream.open();
-    await upstream.send(added('a', 10, 5), bookmark('7', true));
+    await cluster.list([ofSize('a', 10, 5)], '7');
     await first.resource.waitForSync(never);
     expect(first.resource.store.get('default', 'a')?.name).toBe('a');
     expect(catalogue.figures().get('configmaps')).toMatchObject({ objects: 1 });
@@ -336,8 +333,7 @@ describe('the cache of a resource', () => {
   test('the cache of a resource is not available for objects without a resourceVersion', async () => {
     const { use: used, upstream } = await started('pods');
     const waiting = refusal(used);
-    await upstream.open();
-    await upstream.send({ type: 'ADDED', object: { metadata: { name: 'a' } } });
+    await upstream.respond(200, listOf([{ metadata: { name: 'a' } }], { resourceVersion: '7' }));
     expect(await waiting).toMatchObject({ code: 503 });
     expect(await use('pods')).toBeUndefined();
   });
@@ -347,17 +343,16 @@ describe('cache memory', () => {
   test('cache memory is counted while the first list arrives', async () => {
     const { use: used, upstream } = await started('configmaps');
     const waiting = refusal(used);
-    await upstream.open();
-    await upstream.send(added('a', 600_000, 1));
-    await upstream.send(added('b', 600_000, 2));
+    const page = listOf([ofSize('a', 600_000, 1), ofSize('b', 600_000, 2)], { resourceVersion: '2', continue: 'next' });
+    await upstream.respond(200, page);
     expect(await waiting).toMatchObject({
       code: 503,
       message: expect.stringMatching(/^configmaps does not fit .*cache\.maxBytes/) as unknown,
     });
-    expect(upstream.signal?.aborted).toBe(true);
+    expect(cluster.last.signal?.aborted).toBe(true);
     // The rejection is cached for further callers.
     await expect(use('configmaps')).rejects.toMatchObject({ code: 503, headers: { 'Retry-After': '30' } });
-    expect(cluster.requests).toHaveLength(1);
+    expect(cluster.requests).toHaveLength(2);
     expect(catalogue.warning()).toMatch(/^configmaps does not fit .*cache\.maxBytes/);
     limits = { ...limits, maxBytes: 2_000_000 };
     expect(catalogue.warning()).toBe('');
@@ -367,8 +362,7 @@ describe('cache memory', () => {
   test('cache memory that was exceeded by a resource is reported for ten minutes', async () => {
     const { use: used, upstream } = await started('configmaps');
     const waiting = refusal(used);
-    await upstream.open();
-    await upstream.send(added('a', 2_000_000, 1));
+    await upstream.respond(200, listOf([ofSize('a', 2_000_000, 1)], { resourceVersion: '1' }));
     await waiting;
     await clock.advance(9 * 60_000);
     expect(catalogue.warning()).toMatch(/^configmaps does not fit/);
@@ -378,30 +372,22 @@ describe('cache memory', () => {
 
   test('cache memory counts only the last attempt to list a resource', async () => {
     const { upstream } = await started('configmaps');
-    await upstream.open();
-    await upstream.send(added('a', 600_000, 1));
-    await upstream.reset();
+    const items = [ofSize('a', 600_000, 1)];
+    await upstream.respond(200, listOf(items, { resourceVersion: '3', continue: 'next' }));
+    await cluster.last.fail(new Error('read ECONNRESET'));
     await clock.advance(1_000);
-    const [, second] = cluster.requests;
-    await second?.respond(200, {
-      kind: 'ConfigMapList',
-      apiVersion: 'v1',
-      metadata: { resourceVersion: '3' },
-      items: [configMap('a', '1', { filler: 'x'.repeat(600_000) })],
-    });
+    await cluster.last.respond(200, listOf(items, { resourceVersion: '3' }));
     expect(catalogue.figures().get('configmaps')).toMatchObject({ objects: 1 });
     // The memory of the first attempt is available again.
     const { use: other, upstream: more } = await started('events');
-    await more.open();
-    await more.send(added('a', 300_000, 1));
+    await more.respond(200, listOf([ofSize('a', 300_000, 1)], { resourceVersion: '1' }));
     expect(other.resource.ended?.aborted).toBe(false);
   });
 
   test('cache memory is released from the least recently used cache, and never from a cache in use', async () => {
     const sizes = async (name: string): Promise<CacheHandle> => {
-      const { use: used, upstream } = await started(name);
-      await upstream.open();
-      await upstream.send(added('a', 400_000, 1), bookmark('2', true));
+      const { use: used } = await started(name);
+      await cluster.list([ofSize('a', 400_000, 1)], '2');
       return used;
     };
     const first = await sizes('configmaps');
@@ -412,18 +398,16 @@ describe('cache memory', () => {
     const third = await sizes('pods');
     expect([first, second].map((one) => one.resource.ended?.aborted)).toEqual([true, false]);
     const held = await use('events');
-    const { upstream } = await started('gizmos');
-    await upstream.open();
-    await upstream.send(added('a', 400_000, 1));
-    expect(upstream.signal?.aborted).toBe(true);
+    const { use: last, upstream } = await started('gizmos');
+    await upstream.respond(200, listOf([ofSize('a', 400_000, 1)], { resourceVersion: '1' }));
+    expect(last.resource.ended?.aborted).toBe(true);
     expect(held?.resource.ended?.aborted).toBe(false);
     expect(third.resource.ended?.aborted).toBe(false);
   });
 
   test('cache memory is counted as a cache grows', async () => {
-    const { use: used, upstream } = await started('configmaps');
-    await upstream.open();
-    await upstream.send(added('a', 600_000, 1), bookmark('2', true));
+    const { use: used } = await started('configmaps');
+    const upstream = await cluster.list([ofSize('a', 600_000, 1)], '2');
     await upstream.send({ type: 'DELETED', object: configMap('a', '3') });
     await upstream.send(added('b', 600_000, 4));
     expect(used.resource.ended?.aborted).toBe(false);

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
 import { GrantedNamespaces, type Bindings } from '../../../../src/cluster/catalogue/granted-namespaces.ts';
 import { createLogger } from '../../../../src/runtime/logger.ts';
-import { bookmark, FakeClock, FakeCluster, settle } from '../../../labs/cluster-fakes.ts';
+import { FakeClock, FakeCluster, settle } from '../../../labs/cluster-fakes.ts';
 
 let cluster: FakeCluster;
 let granted: GrantedNamespaces;
@@ -24,12 +24,11 @@ beforeEach(async () => {
   granted = new GrantedNamespaces({ client: cluster, log: createLogger({ silent: true }), clock });
   granted.start();
   await settle();
-  await cluster.last.open();
 });
 afterEach(() => granted.stop());
 
 async function begin(...bindings: object[]): Promise<void> {
-  await cluster.last.send(...bindings.map((object) => ({ type: 'ADDED', object })), bookmark(String(version), true));
+  await cluster.list(bindings, String(version));
 }
 const of = (username: string, ...groups: string[]): readonly string[] =>
   [...granted.of({ username, groups }).keys()].toSorted();
@@ -165,7 +164,6 @@ test('a list of all role bindings, as after a lost watch, changes only the state
   const before = [stateOf('a'), stateOf('b'), stateOf('c')];
   await cluster.last.send({ type: 'ERROR', object: { kind: 'Status', code: 410, reason: 'Expired' } });
   await clock.advance(10_000);
-  await cluster.last.open();
   await begin(kept, binding('b', 'one', user('anna')));
   expect(stateOf('a')).toEqual(before[0]);
   expect(stateOf('b')).not.toEqual(before[1]);
