@@ -30,18 +30,47 @@ type Query = Readonly<Record<string, string | number | undefined>>;
 export class Interrupted extends Error {}
 
 const headersTimeout = 60_000;
-const maxPageSize = 500;
+/** Numbers of objects in a page. A hundred small pages cost kube-apiserver more time than ten large ones. */
+const [firstPageSize, maxPageSize] = [500, 5_000];
+const usualPageBytes = 2 * 1024 * 1024;
 /** Maximum bytes of a page with several objects. etcd stores objects of up to 1.5 MB. */
-const maxPageBytes = 16 * 1024 * 1024;
+const maxPageBytes = 8 * usualPageBytes;
 
 class PageTooLarge extends Error {}
+
+/**
+ * Memory for the text of one page at a time. It is reused, because new buffers of this size for each page would leave
+ * the C heap fragmented.
+ */
+class PageMemory {
+  #memory = Buffer.allocUnsafeSlow(64 * 1024);
+
+  /** Returns a view of the memory. Throws PageTooLarge as soon as the page exceeds `maxBytes`. */
+  async read(chunks: AsyncIterable<Buffer>, maxBytes: number): Promise<Buffer> {
+    let length = 0;
+    for await (const chunk of chunks) {
+      const end = length + chunk.length;
+      if (end > maxBytes) throw new PageTooLarge();
+      if (end > this.#memory.length) this.#grow(end, length);
+      chunk.copy(this.#memory, length);
+      length = end;
+    }
+    return this.#memory.subarray(0, length);
+  }
+
+  #grow(minLength: number, used: number): void {
+    const memory = Buffer.allocUnsafeSlow(Math.max(minLength, 2 * this.#memory.length));
+    this.#memory.copy(memory, 0, 0, used);
+    this.#memory = memory;
+  }
+}
 
 export class ListWatch {
   /** Time of the last data from kube-apiserver, in milliseconds since the epoch; 0 before any data has arrived. */
   lastSignOfLife = 0;
   readonly #options: ListWatchOptions;
   /** Maximum objects of the next page. */
-  #pageSize = maxPageSize;
+  #pageSize = firstPageSize;
   #interruption = new AbortController();
   /** Time of the last data or of the start of the request, by the monotonic clock. */
   #lastData = 0;
@@ -51,15 +80,20 @@ export class ListWatch {
     this.#options = options;
   }
 
-  /** Yields the pages of a list. kube-apiserver prepares the next page while the caller handles a page. */
-  async *list(): AsyncGenerator<SplitList> {
-    this.#pageSize = maxPageSize;
-    let next: Promise<SplitList> | undefined = this.#page('');
+  /**
+   * Yields the pages of a list. kube-apiserver prepares the next page while the caller handles a page. The texts of a
+   * page are valid until the next page is requested.
+   */
+  async *list(): AsyncGenerator<SplitList, void> {
+    this.#pageSize = firstPageSize;
+    let [memory, otherMemory] = [new PageMemory(), new PageMemory()];
+    let next: Promise<SplitList> | undefined = this.#page('', memory);
     try {
       while (next !== undefined) {
         const page: SplitList = await next;
         const { continue: token = '' } = page.metadata;
-        next = token === '' ? undefined : this.#page(token);
+        [memory, otherMemory] = [otherMemory, memory];
+        next = token === '' ? undefined : this.#page(token, memory);
         // An error is thrown when the page is needed.
         next?.catch(() => undefined);
         yield page;
@@ -69,16 +103,22 @@ export class ListWatch {
     }
   }
 
-  /** Requests fewer objects if a page is too large. One object is always accepted. */
-  async #page(token: string): Promise<SplitList> {
+  /**
+   * Reads a page, and determines the size of the next page from the size of its objects. Requests fewer objects if the
+   * page is too large. One object is always accepted.
+   */
+  async #page(token: string, memory: PageMemory): Promise<SplitList> {
     for (;;) {
       const limit = this.#pageSize;
       const maxBytes = limit === 1 ? Infinity : maxPageBytes;
       const query = { limit, continue: token === '' ? undefined : token };
+      const read = (chunks: AsyncIterable<Buffer>): Promise<Buffer> => memory.read(chunks, maxBytes);
       try {
-        const read = (chunks: AsyncIterable<Buffer>): Promise<Buffer> =>
-          readBody(chunks, maxBytes, () => new PageTooLarge());
-        return splitList(await this.#request(query, 'PartialObjectMetadataList', read));
+        const text = await this.#request(query, 'PartialObjectMetadataList', read);
+        const page = splitList(text);
+        const objectBytes = text.length / Math.max(page.items.length, 1);
+        this.#pageSize = Math.min(Math.ceil(usualPageBytes / objectBytes), maxPageSize);
+        return page;
       } catch (error) {
         if (!(error instanceof PageTooLarge)) throw error;
         this.#pageSize = Math.ceil(limit / 4);

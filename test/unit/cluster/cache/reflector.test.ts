@@ -52,6 +52,9 @@ const bare = (name: string, version: string): unknown => {
   return { metadata, data };
 };
 
+const sized = (name: string, kilobytes: number): unknown =>
+  configMap(name, '6', { text: 'x'.repeat(kilobytes * 1024) });
+
 /** A lab whose list is complete at resourceVersion 10, and whose watch is open. */
 async function synced(options: { watchSeconds?: number } = {}): Promise<Lab> {
   const it = await lab(options);
@@ -69,7 +72,7 @@ describe('the first list of a reflector', () => {
     const fieldSelector = 'metadata.name=a';
     expect(cluster.last.query).toEqual({ fieldSelector, limit: 500 });
     await cluster.last.respond(200, listOf([bare('a', '5')], { resourceVersion: '10', continue: 'next' }));
-    expect(cluster.last.query).toEqual({ fieldSelector, limit: 500, continue: 'next' });
+    expect(cluster.last.query).toEqual({ fieldSelector, limit: 5000, continue: 'next' });
     expect(reflector.hasSynced()).toBe(false);
     await cluster.last.respond(200, listOf([configMap('b', '6')], { resourceVersion: '10' }));
     expect(calls).toEqual(['replace ConfigMap/a@5,ConfigMap/b@6 at 10']);
@@ -85,26 +88,29 @@ describe('the first list of a reflector', () => {
     const { cluster, clock } = await lab();
     const malformed = { metadata: null };
     await cluster.last.respond(200, listOf([malformed], { resourceVersion: '10', continue: 'next' }));
-    expect(cluster.last.query).toEqual({ limit: 500, continue: 'next' });
+    expect(cluster.last.query).toEqual({ limit: 5000, continue: 'next' });
     expect(cluster.last.signal?.aborted).toBe(true);
     await clock.advance(500);
     expect(cluster.last.query).toEqual({ limit: 500 });
   });
 
-  test('the first list of a reflector is read in smaller pages when a page is larger than 16 MB', async () => {
+  test('the first list of a reflector requests pages of about 2 MB, and fewer objects when a page is larger than 16 MB', async () => {
     const { cluster, calls } = await lab();
-    const large = { ...configMap('b', '6'), data: { text: 'x'.repeat(17 * 1024 * 1024) } };
     const page = { resourceVersion: '10', continue: 'next' };
-    await cluster.last.respond(200, listOf([bare('a', '5')], page));
-    for (const limit of [500, 125, 32, 8, 2]) {
+    await cluster.last.respond(200, listOf([sized('a', 10)], page));
+    for (const limit of [200, 50, 13, 4]) {
       expect(cluster.last.query).toEqual({ limit, continue: 'next' });
-      await cluster.last.respond(200, listOf([large], { resourceVersion: '10' }));
+      await cluster.last.respond(200, listOf([sized('b', 17 * 1024)], page));
     }
     expect(cluster.last.query).toEqual({ limit: 1, continue: 'next' });
-    await cluster.last.respond(200, listOf([large], { ...page, continue: 'last' }));
-    expect(cluster.last.query).toEqual({ limit: 1, continue: 'last' });
-    await cluster.last.respond(200, listOf([bare('c', '7')], { resourceVersion: '10' }));
-    expect(calls).toEqual(['replace ConfigMap/a@5,ConfigMap/b@6,ConfigMap/c@7 at 10']);
+    await cluster.last.respond(200, listOf([sized('b', 17 * 1024)], page));
+    expect(cluster.last.query).toEqual({ limit: 1, continue: 'next' });
+    await cluster.last.respond(200, listOf([sized('c', 1)], page));
+    expect(cluster.last.query).toEqual({ limit: 1652, continue: 'next' });
+    await cluster.last.respond(200, listOf([], page));
+    expect(cluster.last.query).toEqual({ limit: 5000, continue: 'next' });
+    await cluster.last.respond(200, listOf([], { resourceVersion: '10' }));
+    expect(calls).toEqual(['replace ConfigMap/a@6,ConfigMap/b@6,ConfigMap/c@6 at 10']);
   });
 
   test('the first list of a reflector is complete even without objects', async () => {
