@@ -73,6 +73,7 @@ export async function startServer(
   });
   const parts = buildParts(flags, { client, lifecycle, clock: systemClock, log });
   const listeners = lifecycle.add('listeners', new Listeners({ ...parts, ...buildHttpHandlers(parts) }));
+  // A server that cannot list nodes keeps the garbage of its start.
   const hasStarted = (): boolean =>
     parts.nodesCache.hasSynced() && lifecycle.checks.every(({ problem }) => problem() === '');
   lifecycle.add('garbage', new GarbageOfStart({ hasStarted, clock: systemClock }));

@@ -7,7 +7,7 @@ export function containerMemoryLimit(constrained = process.constrainedMemory(), 
   return constrained < total ? constrained : 0;
 }
 
-/** Milliseconds between checks. The delay is short, so that the pause comes before most clients know of the server. */
+/** Milliseconds between checks. */
 const checkEvery = 100;
 
 /**
@@ -17,7 +17,7 @@ const checkEvery = 100;
 const collectGarbage = (): void => globalThis.gc?.({ type: 'major', execution: 'sync', flavor: 'last-resort' });
 
 /**
- * Collects the garbage of the start once the start is complete. An earlier collection would interrupt the first lists,
+ * Collects the garbage of the start once `hasStarted` returns true. An earlier collection would interrupt the first lists,
  * and shrink the memory for new objects. V8 would keep this garbage while the server is idle: V8 frees memory when the
  * program allocates little, but measures the rate of allocation only in its collections, the last of which was during
  * the start.

@@ -107,7 +107,7 @@ export function membersOf(text: Buffer, at: number, until?: string): Member[] {
   return found;
 }
 
-/** Reads a value in another way than skipping it. Returns the offset after the value; undefined to skip the value. */
+/** Reads a value. Returns the offset after it, or undefined if the value is to be skipped. */
 type ValueReader = (key: string, value: number) => number | undefined;
 
 /**

@@ -30,11 +30,12 @@ type Query = Readonly<Record<string, string | number | undefined>>;
 export class Interrupted extends Error {}
 
 const headersTimeout = 60_000;
-/** Numbers of objects in a page. A hundred small pages cost kube-apiserver more time than ten large ones. */
-const [firstPageSize, maxPageSize] = [500, 5_000];
+/** Objects in the first page, and at most in a later page. Many small pages cost kube-apiserver more than few large. */
+const [firstPageSize, maxPageSize] = [500, 2_000];
+/** Bytes that a page has after the first page. */
 const usualPageBytes = 2 * 1024 * 1024;
-/** Maximum bytes of a page with several objects. etcd stores objects of up to 1.5 MB. */
-const maxPageBytes = 8 * usualPageBytes;
+/** Maximum bytes of a page with several objects. A page is scanned in one step. etcd stores objects of up to 1.5 MB. */
+const maxPageBytes = 4 * usualPageBytes;
 
 class PageTooLarge extends Error {}
 
@@ -82,19 +83,19 @@ export class ListWatch {
 
   /**
    * Yields the pages of a list. kube-apiserver prepares the next page while the caller handles a page. The texts of a
-   * page are valid until the next page is requested.
+   * page are valid until the caller takes the next page.
    */
   async *list(): AsyncGenerator<SplitList, void> {
     this.#pageSize = firstPageSize;
     let [memory, otherMemory] = [new PageMemory(), new PageMemory()];
-    let next: Promise<SplitList> | undefined = this.#page('', memory);
+    let next: Promise<SplitList> | undefined = this.#page(memory);
     try {
       while (next !== undefined) {
         const page: SplitList = await next;
         const { continue: token = '' } = page.metadata;
         [memory, otherMemory] = [otherMemory, memory];
-        next = token === '' ? undefined : this.#page(token, memory);
-        // An error is thrown when the page is needed.
+        next = token === '' ? undefined : this.#page(memory, token);
+        // Prevents an unhandled rejection. The error is thrown when the page is awaited.
         next?.catch(() => undefined);
         yield page;
       }
@@ -107,17 +108,17 @@ export class ListWatch {
    * Reads a page, and determines the size of the next page from the size of its objects. Requests fewer objects if the
    * page is too large. One object is always accepted.
    */
-  async #page(token: string, memory: PageMemory): Promise<SplitList> {
+  async #page(memory: PageMemory, token?: string): Promise<SplitList> {
     for (;;) {
       const limit = this.#pageSize;
       const maxBytes = limit === 1 ? Infinity : maxPageBytes;
-      const query = { limit, continue: token === '' ? undefined : token };
+      const query = { limit, continue: token };
       const read = (chunks: AsyncIterable<Buffer>): Promise<Buffer> => memory.read(chunks, maxBytes);
       try {
         const text = await this.#request(query, 'PartialObjectMetadataList', read);
         const page = splitList(text);
         const objectBytes = text.length / Math.max(page.items.length, 1);
-        this.#pageSize = Math.min(Math.ceil(usualPageBytes / objectBytes), maxPageSize);
+        this.#pageSize = Math.min(Math.ceil(usualPageBytes / objectBytes), 4 * limit, maxPageSize);
         return page;
       } catch (error) {
         if (!(error instanceof PageTooLarge)) throw error;

@@ -5,8 +5,8 @@
  */
 import type { Logger } from '../../runtime/logger.ts';
 import { lists, watchEvents } from '../../runtime/metrics/definitions.ts';
-import { sleep, type Clock } from '../../runtime/time.ts';
 import { Slice } from '../../runtime/slice.ts';
+import { sleep, type Clock } from '../../runtime/time.ts';
 import { withoutSpan } from '../../runtime/tracing.ts';
 import { KubeError } from '../client/kube-error.ts';
 import type { ChangeType, KubeObject } from '../client/kube-object.ts';

@@ -166,7 +166,7 @@ export class CachedResource<F> implements Resource<F> {
     this.#options.hold?.(this.#bytes);
   }
 
-  #decode(object: KubeObject, bytes: Buffer, members?: ObjectMembers): StoredObject<F> {
+  #decode(object: KubeObject, bytes: Buffer, members: ObjectMembers): StoredObject<F> {
     const stored = this.#stored(object, bytes, members);
     this.#isListing = true;
     this.store.hold(stored);
@@ -174,7 +174,7 @@ export class CachedResource<F> implements Resource<F> {
     return stored;
   }
 
-  #stored(object: KubeObject, bytes: Buffer, members?: ObjectMembers): StoredObject<F> {
+  #stored(object: KubeObject, bytes: Buffer, members: ObjectMembers): StoredObject<F> {
     const { underlying } = this.definition;
     const options = {
       selfLink: ({ metadata: { namespace, name } }: KubeObject) => `${collectionPath(underlying, namespace)}/${name}`,
@@ -200,7 +200,9 @@ export class CachedResource<F> implements Resource<F> {
       const watch = this.#reflector.openWatch();
       const { resourceVersion } = this.store;
       await this.#waitUpTo(version, settleTime);
-      // Lets the event loop read events that have arrived before it runs the timers again.
+      // Lets the event loop read events that have arrived before it runs the timers again. A response body passes them
+      // on at the end of the first turn.
+      await nextTurn();
       await nextTurn();
       const isSilent = this.store.resourceVersion === resourceVersion;
       if (watch > 0 && watch === this.#reflector.openWatch() && isSilent) return;

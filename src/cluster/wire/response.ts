@@ -105,8 +105,8 @@ class Body extends Readable {
   #pieces: Buffer[] = [];
   readonly #pushPieces = (): void => {
     if (this.#pieces.length === 0 || this.destroyed) return;
-    const [first, ...more] = this.#pieces;
-    const all = more.length === 0 ? first : Buffer.concat(this.#pieces);
+    const [only] = this.#pieces;
+    const all = this.#pieces.length === 1 ? only : Buffer.concat(this.#pieces);
     this.#pieces = [];
     if (!this.push(all)) this.flow?.pause();
   };

@@ -24,7 +24,7 @@ function setUp() {
   return { clock, state, garbage };
 }
 
-test('the garbage of the start is collected once, after the server is ready', async () => {
+test('the garbage of the start is collected once, after the start is complete', async () => {
   const { clock, state } = setUp();
   await clock.advance(60_000);
   expect(state.collections).toBe(0);

@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals';
 import { ListWatch } from '../../../../src/cluster/cache/list-watch.ts';
 import { configMap, FakeClock, FakeCluster, listOf } from '../../../labs/cluster-fakes.ts';
 
-test('the texts of a page are intact until the next page is requested, although the page after it has arrived', async () => {
+test('the text of a page stays intact while the caller handles the page, even after the next page has arrived', async () => {
   const cluster = new FakeCluster();
   const { signal } = new AbortController();
   const path = '/api/v1/configmaps';

@@ -66,13 +66,13 @@ async function synced(options: { watchSeconds?: number } = {}): Promise<Lab> {
 }
 
 describe('the first list of a reflector', () => {
-  test('the first list of a reflector is read in pages, whose items get their kind, and followed by a watch', async () => {
+  test('the first list of a reflector is read in pages, and a watch follows', async () => {
     const { cluster, reflector, calls } = await lab({ fieldSelector: 'metadata.name=a' });
     expect(cluster.last.path).toBe('/api/v1/configmaps');
     const fieldSelector = 'metadata.name=a';
     expect(cluster.last.query).toEqual({ fieldSelector, limit: 500 });
     await cluster.last.respond(200, listOf([bare('a', '5')], { resourceVersion: '10', continue: 'next' }));
-    expect(cluster.last.query).toEqual({ fieldSelector, limit: 5000, continue: 'next' });
+    expect(cluster.last.query).toEqual({ fieldSelector, limit: 2000, continue: 'next' });
     expect(reflector.hasSynced()).toBe(false);
     await cluster.last.respond(200, listOf([configMap('b', '6')], { resourceVersion: '10' }));
     expect(calls).toEqual(['replace ConfigMap/a@5,ConfigMap/b@6 at 10']);
@@ -88,13 +88,13 @@ describe('the first list of a reflector', () => {
     const { cluster, clock } = await lab();
     const malformed = { metadata: null };
     await cluster.last.respond(200, listOf([malformed], { resourceVersion: '10', continue: 'next' }));
-    expect(cluster.last.query).toEqual({ limit: 5000, continue: 'next' });
+    expect(cluster.last.query).toEqual({ limit: 2000, continue: 'next' });
     expect(cluster.last.signal?.aborted).toBe(true);
     await clock.advance(500);
     expect(cluster.last.query).toEqual({ limit: 500 });
   });
 
-  test('the first list of a reflector requests pages of about 2 MB, and fewer objects when a page is larger than 16 MB', async () => {
+  test('the first list of a reflector requests pages of about 2 MB, and fewer objects when a page is larger than 8 MB', async () => {
     const { cluster, calls } = await lab();
     const page = { resourceVersion: '10', continue: 'next' };
     await cluster.last.respond(200, listOf([sized('a', 10)], page));
@@ -106,9 +106,9 @@ describe('the first list of a reflector', () => {
     await cluster.last.respond(200, listOf([sized('b', 17 * 1024)], page));
     expect(cluster.last.query).toEqual({ limit: 1, continue: 'next' });
     await cluster.last.respond(200, listOf([sized('c', 1)], page));
-    expect(cluster.last.query).toEqual({ limit: 1652, continue: 'next' });
+    expect(cluster.last.query).toEqual({ limit: 4, continue: 'next' });
     await cluster.last.respond(200, listOf([], page));
-    expect(cluster.last.query).toEqual({ limit: 5000, continue: 'next' });
+    expect(cluster.last.query).toEqual({ limit: 16, continue: 'next' });
     await cluster.last.respond(200, listOf([], { resourceVersion: '10' }));
     expect(calls).toEqual(['replace ConfigMap/a@6,ConfigMap/b@6,ConfigMap/c@6 at 10']);
   });
@@ -334,6 +334,30 @@ test.each([
   expect(JSON.parse(lines().at(-1) ?? '')).toMatchObject({ level, path: '/api/v1/configmaps' });
   await clock.advance(500);
   expect(cluster.requests).toHaveLength(2);
+});
+
+test('stopping a reflector during a list aborts the request for the next page, and leaves no timer', async () => {
+  const { cluster, clock, reflector, calls } = await lab();
+  await cluster.last.respond(200, listOf([bare('a', '5')], { resourceVersion: '10', continue: 'next' }));
+  expect(cluster.last.signal?.aborted).toBe(false);
+  reflector.stop();
+  await settle();
+  expect(cluster.last.signal?.aborted).toBe(true);
+  expect(clock.pending()).toEqual([]);
+  expect(cluster.requests).toHaveLength(2);
+  expect(calls).toEqual([]);
+});
+
+test('a reflector lists again when kube-apiserver sends no further data of a page for 75 s', async () => {
+  const { cluster, clock, calls } = await lab();
+  await cluster.last.respond(200, listOf([bare('a', '5')], { resourceVersion: '10', continue: 'next' }));
+  await cluster.last.open();
+  await clock.advance(75_000);
+  expect(cluster.last.signal?.aborted).toBe(true);
+  await clock.advance(1000);
+  expect(cluster.last.query).toEqual({ limit: 500 });
+  await cluster.last.respond(200, listOf([bare('b', '6')], { resourceVersion: '12' }));
+  expect(calls).toEqual(['replace ConfigMap/b@6 at 12']);
 });
 
 test('stopping a reflector aborts its watch, and leaves no timer and no further request', async () => {

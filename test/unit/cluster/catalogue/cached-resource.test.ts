@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { CachedResource } from '../../../../src/cluster/catalogue/cached-resource.ts';
 import { nodes as definition, type NodeFields } from '../../../../src/resources/kinds/nodes.ts';
@@ -49,6 +50,11 @@ const list = (resourceVersion: string): unknown => ({
   metadata: { resourceVersion },
   items: [],
 });
+
+async function afterTurns(turns: number, run: () => Promise<void>): Promise<void> {
+  for (let turn = 0; turn < turns; turn += 1) await nextTurn();
+  await run();
+}
 
 describe('a cached resource', () => {
   test('a cached resource is complete after the first list, and reports its contents', async () => {
@@ -109,6 +115,18 @@ describe('a cached resource', () => {
     await clock.advance(49);
     await happens();
     await clock.advance(1);
+    expect(await isKept(confirming)).toBe(false);
+    await clock.advance(50);
+    expect(await isKept(confirming)).toBe(true);
+  });
+
+  test('a cached resource is not confirmed as current if an event arrives in the same turn as the end of the 50 ms', async () => {
+    await sync();
+    await clock.advance(1_000);
+    clock.after(50, () => void afterTurns(3, () => upstream.send(event('MODIFIED', 'a', 11))));
+    const confirming = nodes.confirm(never);
+    await cluster.last.respond(200, list('500'));
+    await clock.advance(50);
     expect(await isKept(confirming)).toBe(false);
     await clock.advance(50);
     expect(await isKept(confirming)).toBe(true);
