@@ -214,7 +214,7 @@ func init() {
 			mark := t.writer.create(ctx, "a-1", nil)
 			nodes := t.dynamic()
 			t.writer.create(ctx, "a-2", nil)
-			if options.ResourceVersion == "0" || options.ResourceVersionMatch == "NotOlderThan" {
+			if options.ResourceVersion == "0" || options.ResourceVersion == "1" || options.ResourceVersionMatch == "NotOlderThan" {
 				t.settle(ctx)
 			}
 			asked := options

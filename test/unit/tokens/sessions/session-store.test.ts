@@ -36,10 +36,11 @@ describe('the session store of a replica', () => {
     const { replica } = lab();
     const { sessions: other } = await replica();
     const { session } = await other.create(login);
-    const { sessions: late, client } = await replica((one) => one.holdWatches());
+    const { promise: released, resolve: release } = Promise.withResolvers<void>();
+    const { sessions: late } = await replica((one) => (one.before = () => released));
     expect(late.problem()).toBe('not read yet');
     await expect(late.active(session.metadata.name)).rejects.toMatchObject({ code: 503 });
-    client.releaseWatches();
+    release();
     await settle();
     expect(late.problem()).toBe('');
     expect(await late.active(session.metadata.name)).toBeDefined();
