@@ -17,10 +17,10 @@ const checkEvery = 100;
 const collectGarbage = (): void => globalThis.gc?.({ type: 'major', execution: 'sync', flavor: 'last-resort' });
 
 /**
- * Collects the garbage of the start once `hasStarted` returns true. An earlier collection would interrupt the first lists,
- * and shrink the memory for new objects. V8 would keep this garbage while the server is idle: V8 frees memory when the
- * program allocates little, but measures the rate of allocation only in its collections, the last of which was during
- * the start.
+ * Collects the garbage of the start once `hasStarted` returns true. An earlier collection would interrupt the first
+ * lists, and shrink the memory for new objects. V8 would keep this garbage while the server is idle: V8 frees memory
+ * when the program allocates little, but measures the rate of allocation only in its collections, the last of which was
+ * during the start.
  */
 export class GarbageOfStart {
   readonly #hasStarted: () => boolean;
